@@ -47,11 +47,7 @@ type Program = {
   readonly variable: string;
   readonly without: string;
   readonly isOnlyInAll?: boolean;
-  readonly find: (options: {
-    guard: Guard;
-    logFile: string;
-    log: (line: string) => void;
-  }) => Promise<string | undefined>;
+  readonly find: typeof findSpin;
 };
 
 const PROGRAMS: readonly Program[] = [

@@ -2,15 +2,7 @@
 
 import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment';
 import type { IServiceAccount } from 'kubernetes-models/v1/ServiceAccount';
-import {
-  itemsOf,
-  labelsOf,
-  LOCKED_DOWN,
-  READ_BY_GROUP,
-  secretFiles,
-  SERVICE_PODS,
-  WITHOUT_RIGHTS,
-} from './pod.ts';
+import { labelsOf, LOCKED_DOWN, secretFiles, secretVolume, SERVICE_PODS, WITHOUT_RIGHTS } from './pod.ts';
 
 /**
  * SHUTDOWN_DELAY_MS and SHUTDOWN_GRACE_MS of settings.env, the 5 s after which the service ends by force what could not be stopped,
@@ -20,6 +12,12 @@ const TERMINATION_S = 40;
 
 /** Operators' port: it answers also while strangers have taken all connections of the intake, which is no reason for a restart. */
 const ask = (path: string) => ({ httpGet: { path, port: 'operators' } });
+
+const SECRET_KEYS = {
+  DATABASE_URL: 'database-url',
+  AMQP_URL: 'amqp-url',
+  SIGNING_SECRETS: 'signing-secrets',
+} as const;
 
 export const SERVICE_ACCOUNT = {
   apiVersion: 'v1',
@@ -71,11 +69,7 @@ export const DEPLOYMENT = {
             ...LOCKED_DOWN,
             args: ['serve'],
             envFrom: [{ configMapRef: { name: 'tallyhook' } }],
-            env: secretFiles({
-              DATABASE_URL: 'database-url',
-              AMQP_URL: 'amqp-url',
-              SIGNING_SECRETS: 'signing-secrets',
-            }),
+            env: secretFiles(SECRET_KEYS),
             ports: [
               { name: 'intake', containerPort: 8080 },
               { name: 'operators', containerPort: 8081 },
@@ -93,16 +87,7 @@ export const DEPLOYMENT = {
             },
           },
         ],
-        volumes: [
-          {
-            name: 'secrets',
-            secret: {
-              secretName: 'tallyhook',
-              defaultMode: READ_BY_GROUP,
-              items: itemsOf('database-url', 'amqp-url', 'signing-secrets'),
-            },
-          },
-        ],
+        volumes: [secretVolume('tallyhook', SECRET_KEYS)],
       },
     },
   },

@@ -2,12 +2,17 @@
 
 import type { IJob } from 'kubernetes-models/batch/v1/Job';
 import { version } from '../../src/base/version.ts';
-import { itemsOf, labelsOf, LOCKED_DOWN, READ_BY_GROUP, secretFiles, WITHOUT_RIGHTS } from './pod.ts';
+import { labelsOf, LOCKED_DOWN, secretFiles, secretVolume, WITHOUT_RIGHTS } from './pod.ts';
 
 const WEEK_S = 7 * 24 * 60 * 60;
 
 /** Wrong usage and a wrong configuration or schema: another attempt would end in the same way. */
 const FOR_GOOD = [2, 78];
+
+const SECRET_KEYS = {
+  MIGRATION_DATABASE_URL: 'migration-database-url',
+  DATABASE_URL: 'database-url',
+} as const;
 
 export const MIGRATION = {
   apiVersion: 'batch/v1',
@@ -38,24 +43,12 @@ export const MIGRATION = {
             name: 'migrate',
             ...LOCKED_DOWN,
             args: ['migrate'],
-            env: secretFiles({
-              MIGRATION_DATABASE_URL: 'migration-database-url',
-              DATABASE_URL: 'database-url',
-            }),
+            env: secretFiles(SECRET_KEYS),
             resources: { requests: { cpu: '100m', memory: '256Mi' }, limits: { memory: '256Mi' } },
           },
         ],
-        volumes: [
-          {
-            name: 'secrets',
-            secret: {
-              // A Secret of its own, with a name that stays: a Job's cannot be changed, and those of the service change with their values.
-              secretName: 'tallyhook-migration',
-              defaultMode: READ_BY_GROUP,
-              items: itemsOf('migration-database-url', 'database-url'),
-            },
-          },
-        ],
+        // A Secret of its own, with a name that stays: a Job's cannot be changed, and those of the service change with their values.
+        volumes: [secretVolume('tallyhook-migration', SECRET_KEYS)],
       },
     },
   },

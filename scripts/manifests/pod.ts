@@ -23,13 +23,23 @@ export const labelsOf = (component: string) => ({
 export const SECRETS = '/run/secrets/tallyhook';
 
 /** Each variable and the key whose file it names. */
-export const secretFiles = (keys: Readonly<Record<string, string>>) =>
+type SecretKeys = Readonly<Record<string, string>>;
+
+export const secretFiles = (keys: SecretKeys) =>
   Object.entries(keys).map(([variable, key]) => ({ name: `${variable}_FILE`, value: `${SECRETS}/${key}` }));
 
-export const itemsOf = (...keys: string[]) => keys.map((key) => ({ key, path: key }));
-
 /** Of the owner and the group alone, which is that of `fsGroup`. */
-export const READ_BY_GROUP = 0o440;
+const READ_BY_GROUP = 0o440;
+
+/** The files that `secretFiles` names. */
+export const secretVolume = (secretName: string, keys: SecretKeys) => ({
+  name: 'secrets',
+  secret: {
+    secretName,
+    defaultMode: READ_BY_GROUP,
+    items: Object.values(keys).map((key) => ({ key, path: key })),
+  },
+});
 
 export const WITHOUT_RIGHTS = {
   serviceAccountName: 'tallyhook',

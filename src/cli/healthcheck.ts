@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import { get, type IncomingMessage } from 'node:http';
 import { ConfigError, describeError } from '../base/errors.ts';
+import { hostInUrl } from '../base/net/host-in-url.ts';
 import { parse } from '../terminal/arguments.ts';
 import type { Command } from '../terminal/command.ts';
 import { withLocalRun } from '../terminal/environment.ts';
@@ -19,18 +20,13 @@ const ANSWER_TIMEOUT_MS = 3_000;
 
 const PORT_MAX = 65_535;
 
-/** Whom to ask where the service listens on all addresses. */
-const LOOPBACK: Readonly<Record<string, string>> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-
 export const healthcheck: Command = {
   help,
   run: async (args, env, io) => {
     parse(args, {});
     // The defaults of config.ts.
     const { OPERATOR_HOST, OPERATOR_PORT } = withLocalRun(env);
-    const host = OPERATOR_HOST || '127.0.0.1';
-    const address = LOOPBACK[host] ?? host;
-    const url = `http://${address.includes(':') ? `[${address}]` : address}:${portOf(OPERATOR_PORT)}/livez`;
+    const url = `http://${hostInUrl(OPERATOR_HOST || '127.0.0.1')}:${portOf(OPERATOR_PORT)}/livez`;
     try {
       const status = await statusOf(url);
       const isAlive = status === 200;

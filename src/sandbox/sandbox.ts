@@ -18,7 +18,7 @@ import { DASHBOARD_PATH } from './dashboard/site.ts';
 import type { Engine } from './engine/engine.ts';
 import { createFfmpegEngine, findFfmpeg } from './engine/ffmpeg.ts';
 import { createSimulatedEngine } from './engine/simulated.ts';
-import { hostInUrl } from './host-in-url.ts';
+import { hostInUrl } from '../base/net/host-in-url.ts';
 import { createRunner } from './jobs/runner.ts';
 import { createJobUpdates } from './jobs/updates.ts';
 import type { Settings } from './settings.ts';

@@ -4,6 +4,7 @@
 
 import type { ChannelModel, ConsumeMessage, XDeath } from 'amqplib';
 import { describeError } from '../base/errors.ts';
+import { orAfter } from './or-after.ts';
 
 /** Why a message is dead-lettered. */
 export type Failure = {
@@ -41,21 +42,19 @@ export async function publishDeadLetter(
   exchange: string,
   { message, queue, failure }: { message: ConsumeMessage; queue: string; failure: Failure },
 ): Promise<boolean> {
-  const late = Promise.withResolvers<false>();
-  const timer = setTimeout(() => late.resolve(false), CONFIRM_LIMIT_MS);
-  try {
-    return await Promise.race([published(), late.promise]);
-  } catch {
-    return false;
-  } finally {
-    clearTimeout(timer);
-  }
+  let isInQueue = false;
+  const published = publish().then(
+    (isSure) => (isInQueue = isSure),
+    () => {},
+  );
+  await orAfter(published, CONFIRM_LIMIT_MS);
+  return isInQueue;
 
-  async function published(): Promise<boolean> {
+  async function publish(): Promise<boolean> {
     const channel = await model.createConfirmChannel();
-    let isInQueue = true;
+    let isRouted = true;
     channel.on('error', () => {}); // the confirm fails, too
-    channel.on('return', () => (isInQueue = false)); // comes before the confirm
+    channel.on('return', () => (isRouted = false)); // comes before the confirm
     const { fields, content } = message;
     // As when RabbitMQ dead-letters: the message must not expire there, too.
     const { expiration: _, headers, ...properties } = message.properties;
@@ -67,7 +66,7 @@ export async function publishDeadLetter(
     });
     await channel.waitForConfirms();
     void channel.close().catch(() => {});
-    return isInQueue;
+    return isRouted;
   }
 }
 

@@ -1,7 +1,6 @@
 // The proxies of deploy/, set up by the commands of docs/deploy.md. Only the values that its reader puts in are a test's own: port,
 // name, certificate, replicas, and places of logs.
 
-import { execFileSync } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +8,7 @@ import { lastLines, makeThrowAwayFolder } from '../../scripts/services/folders.t
 import { createGuard } from '../../scripts/services/guard.ts';
 import { answers, findFreePort } from '../../scripts/services/ports.ts';
 import { selfSignedCertificate } from './certificate.ts';
-import { commandsUnder } from './deploy-page.ts';
+import { runCommandsUnder } from './deploy-commands.ts';
 import { until } from './until.ts';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -70,7 +69,7 @@ export async function startDeployedProxy(
   mkdirSync(join(folder, 'conf.d'));
   writeFileSync(join(folder, 'nginx.conf'), nginxConfOf(folder));
   const env = {
-    PATH: process.env['PATH'],
+    PATH: process.env['PATH'] ?? '',
     HOME: folder,
     SITE: '127.0.0.1',
     LISTEN: String(port),
@@ -82,7 +81,7 @@ export async function startDeployedProxy(
     LOG: join(folder, 'access.log'),
     CADDY_ADMIN: `127.0.0.1:${await findFreePort()}`,
   };
-  runCommandsUnder(heading, { program, env });
+  await runCommandsUnder(heading, { ...env, PATH: `${dirname(program)}:${env.PATH}` });
   const outputFile = join(folder, 'output.log');
   const output = openSync(outputFile, 'a', 0o600);
   const proxy = guard.spawn(program, args(folder), {
@@ -111,16 +110,6 @@ export async function startDeployedProxy(
         .join(''),
     [Symbol.asyncDispose]: guard.close,
   };
-}
-
-/** As the page's reader does, in the clone. @throws with what they say if one fails */
-function runCommandsUnder(
-  heading: string,
-  { program, env }: { program: string; env: NodeJS.ProcessEnv },
-): void {
-  const PATH = `${dirname(program)}:${process.env['PATH']}`;
-  for (const commands of commandsUnder(heading))
-    execFileSync('/bin/sh', ['-ec', commands], { cwd: ROOT, env: { ...env, PATH }, stdio: 'pipe' });
 }
 
 /** What a distribution's nginx.conf has around the file. */

@@ -8,7 +8,7 @@ import { FILES } from './migrate.ts';
 import { withMigrationSessions } from './migration-session.ts';
 import { planRights, type PlannedRights } from './planned-rights.ts';
 import { checkMigratingRole, currentRole, readMigrationObstacle } from './roles.ts';
-import { executedMigrations, readRequirements, readSchemaFit } from './schema-fit.ts';
+import { readRequirements, readSchemaFit } from './schema-fit.ts';
 
 export type PlannedLock = Lock & {
   readonly when: 'before the transaction' | 'in the transaction';
@@ -65,8 +65,7 @@ export async function planMigration(
       await LOCK_TIMEOUT.execute(trx);
       const other = running === (await currentRole(trx)) ? undefined : running;
       if (other) await checkMigratingRole(trx, other);
-      const { missing, newer } = await readSchemaFit(trx, known);
-      const executed = await executedMigrations(trx);
+      const { executed, missing, newer } = await readSchemaFit(trx, known);
       const requirements = new Map(await readRequirements(trx));
       for (const name of missing) requirements.set(name, effectsOf(effects, name).oldestProgram);
       const oldestProgram = oldestOf([...executed, ...missing], requirements);

@@ -11,6 +11,8 @@ const REQUIREMENTS_TABLE = 'schema_requirements';
 const UNRELEASED = '0001-ledger';
 
 export type SchemaFit = {
+  /** What has changed the schema up to now. */
+  readonly executed: readonly string[];
   /** What this program knows and the schema lacks. */
   readonly missing: readonly string[];
   /** What newer programs have changed. This program may run all the same. */
@@ -37,7 +39,7 @@ export async function readSchemaFit(db: Kysely<unknown>, known: readonly string[
     // With a migration missing, this program comes from another line of versions than the schema.
     return missing.length > 0 || !known.includes(oldestPrograms.get(name) ?? name);
   });
-  if (refusing.length === 0) return { missing, newer };
+  if (refusing.length === 0) return { executed, missing, newer };
   throw new SchemaError(
     'schema_newer',
     `the database has ${refusing.join(', ')}, which this program does not know: run a newer Tallyhook`,
@@ -45,7 +47,7 @@ export async function readSchemaFit(db: Kysely<unknown>, known: readonly string[
 }
 
 /** Read from its table, since the Migrator reports only migrations whose file it has. */
-export async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
+async function executedMigrations(db: Kysely<unknown>): Promise<string[]> {
   if (!(await exists(db, DEFAULT_MIGRATION_TABLE))) return [];
   const { rows } = await sql<{ name: string }>`
     select name from ${sql.table(DEFAULT_MIGRATION_TABLE)}`.execute(db);

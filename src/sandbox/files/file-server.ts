@@ -9,7 +9,7 @@ import { describeError } from '../../base/errors.ts';
 import { createStop, listen } from '../../http/index.ts';
 import type { Logger } from '../../base/log/log.ts';
 import { findFormat } from '../engine/formats.ts';
-import { hostInUrl } from '../host-in-url.ts';
+import { hostInUrl } from '../../base/net/host-in-url.ts';
 import { isPlainName } from './names.ts';
 import { kindOf, storeFile, type StoreResult } from './store-file.ts';
 

@@ -3,6 +3,7 @@
 
 import { type NextFunction, type Request, type RequestHandler, type Response, Router } from 'express';
 import { describeError } from '../../../base/errors.ts';
+import { hostInUrl } from '../../../base/net/host-in-url.ts';
 import { closeIfUnread, ownOrigins, type Readiness } from '../../../http/index.ts';
 import { BASE_STYLE, createAssets, ICON, pageHeaders, readForm, seeOther } from '../../../web/index.ts';
 import type { Authenticator } from '../access/authenticator.ts';
@@ -158,6 +159,6 @@ const originOf = (request: Request) => ownOrigins(request)[0] ?? '';
 function intakeOf(request: Request, { host, port }: { host: string; port: number }): string {
   const url = new URL(`http://localhost:${port}`);
   const isAny = ['0.0.0.0', '::'].includes(host);
-  url.hostname = isAny ? request.hostname : host.includes(':') ? `[${host}]` : host;
+  url.hostname = isAny ? request.hostname : hostInUrl(host);
   return url.origin;
 }
