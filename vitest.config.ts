@@ -35,8 +35,8 @@ const NO_SERVICES = { TEST_DATABASE_URL: '', TEST_AMQP_URL: '' };
 const UNIT = 'test/unit/**/*.test.ts';
 const PROPERTY = 'test/property/**/*.test.ts';
 
-/** They have servers of their own, and what they show depends on the clock: a heartbeat, a deadline, a lease. */
-const FAULTS = ['test/fault/**/*.test.ts', 'test/torture/**/*.test.ts'];
+/** They have servers of their own, and what they show depends on the clock: a heartbeat, a deadline, a lease, a proxy's check. */
+const FAULTS = ['test/fault/**/*.test.ts', 'test/torture/**/*.test.ts', 'test/deploy/**/*.test.ts'];
 
 /** Only then, since the pure tests take as long as what they load. */
 const profile = process.env['TEST_PROFILE'] ? ['test/support/profile.ts'] : [];

@@ -13,6 +13,8 @@ export type Answer = {
   readonly eventId: string | undefined;
   readonly retryAfter: string | undefined;
   readonly error: string | undefined;
+  /** What an answer says that is not 2xx. */
+  readonly refusal: string | undefined;
   /** The answer closes its connection. */
   readonly closes: boolean;
   readonly ms: number;
@@ -51,6 +53,7 @@ export function post(
         eventId: undefined,
         retryAfter: undefined,
         error: error.code ?? error.message,
+        refusal: undefined,
         closes: true,
         ms: ms(),
       });
@@ -74,6 +77,8 @@ export function post(
           eventId: eventIdOf(text),
           retryAfter: response.headers['retry-after'],
           error: undefined,
+          refusal:
+            response.statusCode !== undefined && response.statusCode < 300 ? undefined : text.slice(0, 300),
           closes: response.headers.connection === 'close',
           ms: ms(),
         });

@@ -76,8 +76,12 @@ const BEYOND = [
 
 const ERROR = { error: expect.stringMatching(/^[a-z_]+$/), message: expect.stringMatching(/\w/) };
 
+/** A session that Postgres opens too late is no answer to a request: a slow machine, which the log has to tell. */
 function expectNoSurprise(relay: TestService): void {
-  expect(relay.log.filter(({ level, msg }) => Number(level) >= 50 || msg === 'unexpected error')).toEqual([]);
+  const surprises = relay.log.filter(
+    ({ level, msg, code }) => (Number(level) >= 50 && code !== 'starved') || msg === 'unexpected error',
+  );
+  expect(surprises.map((line) => JSON.stringify(line))).toEqual([]);
 }
 
 describe('every operation', () => {
