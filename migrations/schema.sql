@@ -217,6 +217,39 @@ create table idempotency_keys (
 );
 CREATE INDEX idempotency_keys_time ON public.idempotency_keys USING btree (created_at);
 
+create table incident_messages (
+  id uuid not null,
+  incident_id uuid not null,
+  moment text not null,
+  channel text not null,
+  due_at timestamp with time zone not null,
+  attempts integer not null default 0,
+  sent_at timestamp with time zone,
+  given_up_at timestamp with time zone,
+  last_error text,
+  constraint incident_messages_incident_id_fkey FOREIGN KEY (incident_id) REFERENCES incidents(id) ON DELETE CASCADE,
+  constraint incident_messages_incident_id_moment_channel_key UNIQUE (incident_id, moment, channel),
+  constraint incident_messages_moment_check CHECK ((moment = ANY (ARRAY['begin'::text, 'end'::text]))),
+  constraint incident_messages_pkey PRIMARY KEY (id)
+);
+CREATE INDEX incident_messages_due ON public.incident_messages USING btree (due_at, id) WHERE ((sent_at IS NULL) AND (given_up_at IS NULL));
+
+create table incidents (
+  id uuid not null,
+  condition text collate "C" not null,
+  subject text collate "C" not null default ''::text,
+  severity text not null,
+  summary text not null,
+  began_at timestamp with time zone not null,
+  ended_at timestamp with time zone,
+  events_waited bigint not null default 0,
+  decided_by text[] not null default '{}'::text[],
+  constraint incidents_pkey PRIMARY KEY (id),
+  constraint incidents_severity_check CHECK ((severity = ANY (ARRAY['warning'::text, 'critical'::text])))
+);
+CREATE INDEX incidents_time ON public.incidents USING btree (began_at, id);
+CREATE UNIQUE INDEX incidents_open ON public.incidents USING btree (condition, subject) WHERE (ended_at IS NULL);
+
 create table jobs (
   source text collate "C" not null,
   job_id text collate "C" not null,
@@ -354,6 +387,9 @@ create table relay_lease (
   holder uuid not null,
   epoch bigint not null,
   expires_at timestamp with time zone not null,
+  since timestamp with time zone,
+  lapsed_at timestamp with time zone,
+  memory jsonb,
   constraint relay_lease_pkey PRIMARY KEY (name)
 );
 
@@ -425,6 +461,7 @@ create table replicas (
   host text not null,
   started_at timestamp with time zone not null,
   seen_at timestamp with time zone not null,
+  signs jsonb not null default '{}'::jsonb,
   constraint replicas_pkey PRIMARY KEY (id)
 ) with (fillfactor=50);
 

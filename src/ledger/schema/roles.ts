@@ -25,6 +25,8 @@ const PRIVILEGES: Record<keyof Database, string> = {
   replay_copies: 'select, insert, update, delete',
   relay_lease: 'select, insert, update',
   replicas: 'select, insert, update, delete',
+  incidents: 'select, insert, update, delete',
+  incident_messages: 'select, insert, update',
   replays: 'select, insert, update, delete',
   replay_skips: 'select, insert',
   tokens: 'select, insert, update, delete',

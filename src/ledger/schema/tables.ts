@@ -2,6 +2,7 @@
 // represent all of them, and stays text: only the database compares them.
 
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
+import type { Severity } from '../../base/conditions.ts';
 
 type Bigint = ColumnType<string, string, string>;
 type Timestamp = ColumnType<Date, Date | string, Date | string>;
@@ -170,12 +171,39 @@ export interface Database {
     host: string;
     started_at: Timestamp;
     seen_at: Timestamp;
+    /** Of each sign: the seconds since it was last so, as of `seen_at`. */
+    signs: ColumnType<Readonly<Record<string, number>>, string | undefined, string>;
   };
   relay_lease: {
     name: string;
     holder: string;
     epoch: Bigint;
     expires_at: Timestamp;
+    since: Timestamp | null;
+    lapsed_at: Timestamp | null;
+    memory: ColumnType<unknown, string | null, string | null>;
+  };
+  incidents: {
+    id: string;
+    condition: string;
+    subject: Generated<string>;
+    severity: Severity;
+    summary: string;
+    began_at: Timestamp;
+    ended_at: Timestamp | null;
+    events_waited: Generated<string>;
+    decided_by: Generated<string[]>;
+  };
+  incident_messages: {
+    id: string;
+    incident_id: string;
+    moment: 'begin' | 'end';
+    channel: string;
+    due_at: Timestamp;
+    attempts: Generated<number>;
+    sent_at: Timestamp | null;
+    given_up_at: Timestamp | null;
+    last_error: string | null;
   };
   replays: {
     id: string;

@@ -76,6 +76,13 @@ export const AGING: readonly Aging[] = [
     isOld: (before) => sql`finished_at < ${before}`,
     sliceRows: SLICE_REPLAYS,
   }),
+  // By incidents_time. Their incident_messages are deleted with them.
+  deleting({
+    name: 'incidents',
+    table: 'incidents',
+    rows: (before) => sql`where began_at < ${before} and ended_at < ${before} order by began_at, id`,
+    isOld: (before) => sql`ended_at < ${before}`,
+  }),
   byTime('refusals', 'refusals', 'minute'),
   byTime('addresses of refusals', 'refusal_addresses', 'minute'),
   byTime('counts of minutes', 'rollups', 'minute'),

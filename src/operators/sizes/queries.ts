@@ -17,6 +17,8 @@ const KEPT: Readonly<Record<keyof Database, TableSize['kept']>> = {
   rollups: 'while_needed',
   rollups_hourly: 'retention',
   drift: 'retention',
+  incidents: 'retention',
+  incident_messages: 'retention',
   events: 'for_good',
   jobs: 'for_good',
   operator_log: 'for_good',
