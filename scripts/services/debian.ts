@@ -1,5 +1,5 @@
-// Installs Debian packages for their programs, if we have the rights. Leaves no system-wide service running that did not run
-// before.
+// Installs Debian packages for their programs, if we have the rights, or unpacks them into a folder of ours. Leaves no system-wide
+// service running that did not run before.
 
 import { spawnSync } from 'node:child_process';
 import { accessSync, closeSync, constants, openSync, readFileSync } from 'node:fs';
@@ -11,6 +11,8 @@ import type { Guard } from './guard.ts';
 // services. The script removes ours however it ends.
 const INSTALL = readFileSync(new URL('install-packages.sh', import.meta.url), 'utf8');
 
+const UNPACK = readFileSync(new URL('unpack-packages.sh', import.meta.url), 'utf8');
+
 const LOG_LINES = 12;
 /** Does not ask for a password. */
 const SUDO_ARGS = ['-n'];
@@ -21,14 +23,32 @@ export function mayInstall(): boolean {
   return isAllowed && isOnPath('apt-get');
 }
 
+type Output = { readonly guard: Guard; readonly logFile: string };
+
 /** The installation's output goes to `logFile`. @throws Error with the end of that */
-export async function installPackages(
-  names: readonly string[],
-  { guard, logFile }: { guard: Guard; logFile: string },
-): Promise<void> {
+export async function installPackages(names: readonly string[], output: Output): Promise<void> {
   const script = ['-c', INSTALL, 'install', ...names];
-  const output = openSync(logFile, 'w', 0o600);
   const [command, args] = isRoot() ? ['/bin/sh', script] : ['sudo', [...SUDO_ARGS, '/bin/sh', ...script]];
+  await runScript(command, args, `apt-get could not install ${names.join(' ')}`, output);
+}
+
+/** For programs that run wherever they are. `folder` is made, and has `usr/bin` then. @throws Error with the end of the output */
+export async function unpackPackages(
+  names: readonly string[],
+  folder: string,
+  output: Output,
+): Promise<void> {
+  const script = ['-c', UNPACK, 'unpack', folder, ...names];
+  await runScript('/bin/sh', script, `${names.join(' ')} could not be unpacked`, output);
+}
+
+async function runScript(
+  command: string,
+  args: readonly string[],
+  failure: string,
+  { guard, logFile }: Output,
+): Promise<void> {
+  const output = openSync(logFile, 'w', 0o600);
   const installer = guard.spawn(command, args, {
     cwd: '/',
     env: process.env,
@@ -38,8 +58,7 @@ export async function installPackages(
   });
   closeSync(output);
   const { code } = await installer.exited;
-  if (code !== 0)
-    throw new Error(`apt-get could not install ${names.join(' ')}:\n${lastLines(logFile, LOG_LINES)}`);
+  if (code !== 0) throw new Error(`${failure}:\n${lastLines(logFile, LOG_LINES)}`);
 }
 
 export function isOnPath(program: string): boolean {

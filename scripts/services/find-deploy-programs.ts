@@ -1,6 +1,8 @@
-// Finds the programs that the tests of deploy/ run: proxies, builders of images, what checks a unit. Installs Debian's if it can.
+// Finds the programs that the tests of deploy/ run: proxies, builders of images, what checks a unit, Prometheus. Installs Debian's
+// if it can.
 
 import { spawnSync } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
 import { onPath } from './debian.ts';
 import { findProgram, TRIAL_TIMEOUT_MS } from './find-program.ts';
 
@@ -14,6 +16,8 @@ type Program = {
   readonly packages: readonly string[];
   /** No test of a short run needs it, so it is not installed for one. */
   readonly isOnlyInAll?: true;
+  /** It runs wherever it is. So it is not installed, which brings more and needs rights, but unpacked. */
+  readonly isUnpacked?: true;
 };
 
 const PROGRAMS: readonly Program[] = [
@@ -26,8 +30,12 @@ const PROGRAMS: readonly Program[] = [
   { name: 'systemd-analyze', trial: '--version', packages: ['systemd'] },
   { name: 'psql', trial: '--version', packages: ['postgresql-client'], isOnlyInAll: true },
   { name: 'strace', trial: '-V', packages: ['strace'], isOnlyInAll: true },
+  { name: 'prometheus', trial: '--version', packages: ['prometheus'], isUnpacked: true },
+  { name: 'promtool', trial: '--version', packages: ['prometheus'], isUnpacked: true },
   { name: 'kubectl', trial: 'version --client', packages: [] },
 ];
+
+const UNPACKED = fileURLToPath(new URL('../../node_modules/.cache/tallyhook-debian/', import.meta.url));
 
 const ofDebian = (packages: readonly string[]) =>
   packages.length === 0
@@ -36,7 +44,8 @@ const ofDebian = (packages: readonly string[]) =>
 
 /** For each program: the variable that names it, how to find it, and what is said at the end of a run without it. */
 export const DEPLOY_PROGRAMS = PROGRAMS.map((program) => {
-  const { name, trial, packages, isOnlyInAll = false } = program;
+  const { name, trial, packages, isOnlyInAll = false, isUnpacked = false } = program;
+  const unpackInto = isUnpacked ? `${UNPACKED}${packages.join('-')}` : undefined;
   const variable = `TEST_${name.toUpperCase().replace('-', '_')}`;
   return {
     name,
@@ -49,11 +58,16 @@ or name another by ${variable}=/path/to/${name}.`,
         {
           variable,
           // Debian has servers in /usr/sbin, which is not on everybody's PATH.
-          candidates: () => [...onPath(name), `/usr/sbin/${name}`],
+          candidates: () => [
+            ...onPath(name),
+            `/usr/sbin/${name}`,
+            ...(unpackInto === undefined ? [] : [`${unpackInto}/usr/bin/${name}`]),
+          ],
           works: (path) =>
             spawnSync(path, trial.split(' '), { stdio: 'ignore', timeout: TRIAL_TIMEOUT_MS }).status === 0,
           packages,
-          news: `${name} is missing: installing Debian’s with apt-get (once; some seconds)`,
+          unpackInto,
+          news: `${name} is missing: getting Debian’s with apt-get (once; some seconds)`,
         },
         options,
       ),

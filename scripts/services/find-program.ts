@@ -1,7 +1,7 @@
 // Finds a program that tests need, or installs Debian's if it can.
 
 import { explain } from '../output.ts';
-import { installPackages, mayInstall } from './debian.ts';
+import { installPackages, isOnPath, mayInstall, unpackPackages } from './debian.ts';
 import type { Guard } from './guard.ts';
 
 export type Search = {
@@ -13,6 +13,8 @@ export type Search = {
   readonly candidates: () => readonly string[];
   /** Of Debian; none for what is not installed. */
   readonly packages: readonly string[];
+  /** A folder that they are unpacked into instead, which needs no rights. */
+  readonly unpackInto?: string | undefined;
   /** Said before these are installed. */
   readonly news: string;
 };
@@ -22,16 +24,18 @@ export const TRIAL_TIMEOUT_MS = 20_000;
 
 /** The path of a program that works; undefined without one. Never rejects: why an installation failed is in the log. */
 export async function findProgram(
-  { variable, works, candidates, packages, news }: Search,
+  { variable, works, candidates, packages, unpackInto, news }: Search,
   options: { guard: Guard; logFile: string; log: (line: string) => void },
 ): Promise<string | undefined> {
   const named = process.env[variable];
   if (named) return works(named) ? named : undefined;
   const found = candidates().find(works);
-  if (found !== undefined || packages.length === 0 || !mayInstall()) return found;
+  const canGet = () => (unpackInto === undefined ? mayInstall() : isOnPath('apt-get'));
+  if (found !== undefined || packages.length === 0 || !canGet()) return found;
   options.log(news);
   try {
-    await installPackages(packages, options);
+    if (unpackInto === undefined) await installPackages(packages, options);
+    else await unpackPackages(packages, unpackInto, options);
   } catch (error) {
     options.log(explain(error));
   }

@@ -10,7 +10,8 @@ import { type BeforeDrop, dropOld, type Dropped, takeTurn } from './drops.ts';
 /** A week, so that upkeep may fail for days before an insert has no partition to go to. */
 export const DAYS_AHEAD = 7;
 
-const PARTITIONED = ['deliveries', 'publications', 'publication_batches'] as const;
+/** The tables with daily partitions. */
+export const PARTITIONED = ['deliveries', 'publications', 'publication_batches'] as const;
 
 /**
  * Makes the missing partitions and drops those that are too old, each part on its own: a drop waits for readers of the table,

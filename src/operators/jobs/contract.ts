@@ -1,6 +1,7 @@
 // Jobs: the fields that the API shows, and the filters of its list.
 
 import { z } from 'zod';
+import { STUCK_AFTER_S } from '../../base/time/stuck-after.ts';
 import { columnsOf } from '../kernel/list/columns.contract.ts';
 import { eventStatus, timestamp } from '../kernel/list/fields.contract.ts';
 import { filter, job, range, source, stateFilter, wholeNumber } from '../kernel/list/filters.contract.ts';
@@ -19,9 +20,6 @@ export const Job = z
     duration_ms: z.int().nullable().describe('From its first delivery to its end.'),
   })
   .meta({ id: 'Job', description: 'What the deliveries of a job reported.' });
-
-/** How long a job has had no end when it counts as stuck, where nothing else is asked for. */
-export const STUCK_AFTER_S = 3_600;
 
 export const jobFilters = {
   source,

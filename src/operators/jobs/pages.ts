@@ -5,7 +5,7 @@ import { listPage } from '../kernel/list/list.pages.ts';
 import { jobHref } from '../kernel/view/links.ts';
 import { idLink } from '../kernel/view/texts.ts';
 import { span } from '../kernel/view/times.ts';
-import { STUCK_AFTER_S } from './contract.ts';
+import { STUCK_AFTER_S } from '../../base/time/stuck-after.ts';
 
 export const jobs = listPage({
   name: 'jobs',

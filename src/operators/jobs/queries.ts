@@ -2,6 +2,7 @@
 // seen.
 
 import { type Kysely, sql } from 'kysely';
+import { STUCK_AFTER_S } from '../../base/time/stuck-after.ts';
 import type { Database } from '../../ledger/index.ts';
 import {
   byAllSources,
@@ -13,7 +14,7 @@ import {
 import { createList, type List, questionOf } from '../kernel/list/list.queries.ts';
 import type { ListSpec } from '../kernel/list/range.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
-import { type Job, type jobFilters, STUCK_AFTER_S } from './contract.ts';
+import type { Job, jobFilters } from './contract.ts';
 
 /** `from` and `to` are of when a job was first seen. */
 export type JobFilters = Scoped<typeof jobFilters>;

@@ -1,6 +1,7 @@
 // The list of deliveries in quarantine: those that wait for an operator, and those that one has decided on.
 
 import { sql } from 'kysely';
+import { IN_QUARANTINE } from '../../ledger/index.ts';
 import {
   type AuditedDelivery,
   byStatus,
@@ -17,7 +18,7 @@ export type QuarantineFilters = Scoped<typeof quarantineFilters>;
 
 /** The predicates of the indexes deliveries_quarantine, deliveries_released_time and deliveries_discarded. */
 export const QUARANTINE_STATES: Readonly<Record<QuarantineState, Condition>> = {
-  waiting: sql`t.outcome = 'quarantined' and t.released_at is null and t.discarded_at is null`,
+  waiting: IN_QUARANTINE,
   released: sql`t.outcome = 'quarantined' and t.released_at is not null`,
   discarded: sql`t.outcome = 'quarantined' and t.discarded_at is not null`,
 };

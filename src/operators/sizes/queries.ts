@@ -2,54 +2,11 @@
 // cost depends on the number of partitions, and not on what is in them.
 
 import { type Kysely, sql } from 'kysely';
-import type { Database } from '../../ledger/index.ts';
+import { type Database, KEPT, readParts, type SizedPart as Part, TABLES } from '../../ledger/index.ts';
 import type { Sizes, TableSize } from './contract.ts';
-
-/** The type makes sure that no table is missing. */
-const KEPT: Readonly<Record<keyof Database, TableSize['kept']>> = {
-  deliveries: 'retention',
-  publications: 'retention',
-  publication_batches: 'retention',
-  refusals: 'retention',
-  refusal_addresses: 'retention',
-  replays: 'retention',
-  replay_skips: 'retention',
-  rollups: 'while_needed',
-  rollups_hourly: 'retention',
-  drift: 'retention',
-  incidents: 'retention',
-  incident_messages: 'retention',
-  events: 'for_good',
-  jobs: 'for_good',
-  operator_log: 'for_good',
-  outbox_batches: 'while_needed',
-  outbox_held: 'while_needed',
-  outbox_version: 'while_needed',
-  replay_copies: 'while_needed',
-  relay_lease: 'while_needed',
-  replicas: 'while_needed',
-  tokens: 'while_needed',
-  sessions: 'while_needed',
-  sign_in_codes: 'while_needed',
-  idempotency_keys: 'while_needed',
-  secret_matches: 'while_needed',
-  schema_requirements: 'while_needed',
-  database_identity: 'while_needed',
-};
 
 /** A week, since weekends differ from other days. */
 const DAYS_MEASURED_MAX = 7;
-
-/** A table without partitions, or one partition of a table. */
-type Part = {
-  readonly table: keyof Database;
-  /** In days before today. Null of a table without days. */
-  readonly age: number | null;
-  readonly rows: number;
-  /** Without indexes. */
-  readonly bytes: number;
-  readonly indexBytes: number;
-};
 
 type Growth = { readonly rows: number; readonly bytes: number };
 
@@ -60,7 +17,7 @@ export async function readSizes(
   const parts = await readParts(db);
   const days = daysMeasured(parts);
   const events = days === 0 ? 0 : (await readAccepted(db, days)) / days;
-  const tables = Object.keys(KEPT).map((table) => sizeOf(parts.filter((part) => part.table === table)));
+  const tables = TABLES.map((table) => sizeOf(parts.filter((part) => part.table === table)));
   const perEvent = growthForGood(tables, events);
   const items = tables
     .map((size): TableSize => {
@@ -80,31 +37,6 @@ export async function readSizes(
     all_tables: allOf(items, days > 0),
     items,
   };
-}
-
-/**
- * The number of rows as Postgres' planner takes it: the density of the last ANALYZE or VACUUM, times the pages of now. Before the
- * first one, what its counters of writes say. Reads no row and no page of these tables. A size waits for a partition that is being
- * dropped, and is null when it is gone.
- */
-async function readParts(db: Kysely<Database>): Promise<Part[]> {
-  const { rows } = await sql<Part>`
-    with part as (
-      select name, to_regclass(name)::oid as oid from unnest(${Object.keys(KEPT)}::text[]) as name
-      union all
-      select name, inhrelid from unnest(${Object.keys(KEPT)}::text[]) as name
-      join pg_inherits on inhparent = to_regclass(name)
-    )
-    select p.name as table,
-      case when c.relispartition then (now() at time zone 'UTC')::date - to_date(right(c.relname, 8), 'YYYYMMDD') end as age,
-      round(case when c.relpages > 0 and c.reltuples >= 0
-        then c.reltuples / c.relpages * coalesce(pg_relation_size(c.oid), 0) / current_setting('block_size')::int
-        else pg_stat_get_live_tuples(c.oid) end)::float8 as rows,
-      coalesce(pg_table_size(c.oid), 0)::float8 as bytes,
-      coalesce(pg_indexes_size(c.oid), 0)::float8 as "indexBytes"
-    from part p join pg_class c on c.oid = p.oid
-    where c.relkind = 'r' and (not c.relispartition or c.relname ~ '_\\d{8}$')`.execute(db);
-  return rows;
 }
 
 async function readDatabaseBytes(db: Kysely<Database>): Promise<number> {
