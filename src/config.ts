@@ -80,6 +80,7 @@ const environment = z.object({
   SIGNING_SECRETS: z.string().optional(),
   SOURCES_FILE: z.string().optional(),
   REFUSED_ROWS_PER_MINUTE: whole(0, 10_000, 60),
+  ALERTS_FILE: z.string().optional(),
 
   WRITE_QUEUE_DELIVERIES: whole(1, 1_000_000, 10_000),
   WRITE_QUEUE_BYTES: whole(1024 * 1024, 4 * 1024 ** 3, 64 * 1024 * 1024),
@@ -310,6 +311,7 @@ function toConfig(
       file: env.SOURCES_FILE,
       refusedRowsPerMinute: env.REFUSED_ROWS_PER_MINUTE,
     }),
+    alerts: Object.freeze({ file: env.ALERTS_FILE }),
     writer: Object.freeze({
       queueDeliveries: env.WRITE_QUEUE_DELIVERIES,
       queueBytes: env.WRITE_QUEUE_BYTES,

@@ -29,6 +29,8 @@ const OUTCOMES: readonly (DeliveryOutcome | 'unavailable')[] = [
 ];
 const PUBLICATION_RESULTS: readonly PublicationResult[] = ['confirmed', 'returned', 'nacked', 'failed'];
 const BATCH_RESULTS = ['committed', 'failed'] as const;
+const ALERT_RESULTS = ['sent', 'failed', 'given_up'] as const;
+const HEARTBEAT_RESULTS = ['ok', 'failed'] as const;
 
 /**
  * A counter that does not start at 0 hides its first event. So each exists from the first scrape, for each value of its labels.
@@ -52,6 +54,20 @@ export function createMetrics(options: { version: string; sources: () => readonl
     registers,
   });
   for (const result of PUBLICATION_RESULTS) publications.inc({ result }, 0);
+  const alertRequests = new Counter({
+    name: 'tallyhook_alert_requests_total',
+    help: 'Requests with a message of an incident by result; "given_up" is a message that was not taken for a day.',
+    labelNames: ['result'],
+    registers,
+  });
+  for (const result of ALERT_RESULTS) alertRequests.inc({ result }, 0);
+  const heartbeatCalls = new Counter({
+    name: 'tallyhook_heartbeat_calls_total',
+    help: 'Calls of the heartbeat address by result. They stop while something is wrong.',
+    labelNames: ['result'],
+    registers,
+  });
+  for (const result of HEARTBEAT_RESULTS) heartbeatCalls.inc({ result }, 0);
   buildInfo.set({ version: options.version, node: process.version }, 1);
 
   return {
@@ -86,6 +102,8 @@ export function createMetrics(options: { version: string; sources: () => readonl
       registers,
     }),
     publications,
+    alertRequests,
+    heartbeatCalls,
     sessionsRefused: new Counter({
       name: 'tallyhook_database_sessions_refused_total',
       help: 'Sessions with Postgres that could not be used, by pool and reason.',
