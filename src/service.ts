@@ -31,6 +31,7 @@ import { createMetrics } from './base/metrics.ts';
 import { appendToLog, composeOperators, composeReplays } from './operators/index.ts';
 import type { Parts } from './base/parts.ts';
 import { composeRelay } from './relay/index.ts';
+import { composeWatch, type WatchTiming } from './watch/index.ts';
 import { version } from './base/version.ts';
 
 export type Service = AsyncDisposable & {
@@ -47,9 +48,11 @@ type StartOptions = {
   readonly signal?: AbortSignal;
   /** Lines of the log that were dropped so far, for the metrics. */
   readonly droppedLogLines?: () => number;
+  /** For tests, which cannot wait for minutes. */
+  readonly watchTiming?: WatchTiming;
 };
 
-/** One for replays, one for upkeep and missing partitions, one to look for lost deliveries. */
+/** One for replays, one for upkeep and missing partitions, one for the looks of the watch and, after a restore, to look for lost deliveries. */
 const BACKGROUND_CONNECTIONS = 3;
 /**
  * Operators behind one proxy share an address; they may take half of the connections, so that those on the machine itself are not
@@ -78,7 +81,7 @@ export async function startService(config: Config, options: StartOptions): Promi
 
 async function compose(
   config: Config,
-  { log, signal, droppedLogLines = () => 0 }: StartOptions,
+  { log, signal, droppedLogLines = () => 0, watchTiming }: StartOptions,
   started: AsyncDisposableStack,
 ): Promise<Service> {
   const state = { prepared: false, draining: false, port: config.http.port };
@@ -101,7 +104,11 @@ async function compose(
   started.defer(database.close);
   const lossWatch = composeLossWatch(config, database, parts);
   const upkeep = createUpkeep(config, database, { ...parts, beforeDrop: saveContent }); // before the servers, whose stop must not wait for it
-  const heartbeat = composeHeartbeat(config, parts);
+  const heartbeat = composeHeartbeat(config, {
+    ...parts,
+    signs: () => watch.signs(),
+    intervalMs: watchTiming?.beatMs,
+  });
   const counts = composeCounts(config, parts);
   const relay = composeRelay(config, { ...parts, counts });
   const replays = composeReplays({
@@ -142,6 +149,17 @@ async function compose(
     droppedLogLines,
   );
 
+  const watch = composeWatch({
+    ...parts,
+    connection: database,
+    beside: heartbeat.connection,
+    broker: relay.brokerState,
+    takesDeliveries: intake.canRecord,
+    sources: () => sources.current().names,
+    channels: () => [],
+    timing: watchTiming,
+  });
+
   const ending = new AbortController();
   // Each operation of the operators' API is listed in operators/compose.ts.
   const operators = composeOperators(config, {
@@ -170,11 +188,12 @@ async function compose(
   const ports = { port: intakeServer.port, operatorPort: operatorServer.port };
   log.info({ ...ports, replica: parts.replicaId }, 'listening');
 
-  await prepareLedger(config, database, { log, signal });
+  await prepareLedger(config, database, { log, signal, onAway: watch.postgresWasAway });
   await intake.prepare();
   state.prepared = true;
   upkeep.start();
   heartbeat.start();
+  watch.start();
   relay.start();
   replays.start();
 
