@@ -31,12 +31,13 @@ import { createMetrics } from './base/metrics.ts';
 import { appendToLog, composeOperators, composeReplays } from './operators/index.ts';
 import type { Parts } from './base/parts.ts';
 import { composeRelay } from './relay/index.ts';
+import { composeWatch, type WatchTiming } from './watch/index.ts';
 import { version } from './base/version.ts';
 
 export type Service = AsyncDisposable & {
   readonly port: number;
   readonly operatorPort: number;
-  /** Reads SIGNING_SECRETS_FILE and SOURCES_FILE again. Never rejects. */
+  /** Reads SIGNING_SECRETS_FILE, SOURCES_FILE and ALERTS_FILE again. Never rejects. */
   readonly reload: () => Promise<void>;
   /** Unready, drain, flush, finish confirms, give up the lease, disconnect. Safe to call twice. */
   readonly stop: () => Promise<void>;
@@ -47,9 +48,11 @@ type StartOptions = {
   readonly signal?: AbortSignal;
   /** Lines of the log that were dropped so far, for the metrics. */
   readonly droppedLogLines?: () => number;
+  /** For tests, which cannot wait for minutes. */
+  readonly watchTiming?: WatchTiming;
 };
 
-/** One for replays, one for upkeep and missing partitions, one to look for lost deliveries. */
+/** One for replays, one for upkeep and missing partitions, one for the looks of the watch and, after a restore, to look for lost deliveries. */
 const BACKGROUND_CONNECTIONS = 3;
 /**
  * Operators behind one proxy share an address; they may take half of the connections, so that those on the machine itself are not
@@ -63,7 +66,7 @@ const now = () => performance.now();
 /**
  * Starts everything. Waits for Postgres without a limit, and does not wait for RabbitMQ. Meanwhile it listens,
  * live and unready, and answers deliveries with 503.
- * @throws ConfigError for a broken file of secrets, SchemaError for a schema that does not fit, the server's
+ * @throws ConfigError for a broken file of secrets or alerts, SchemaError for a schema that does not fit, the server's
  *   error for a port that is taken, and the signal's reason when it is aborted before the service runs.
  */
 export async function startService(config: Config, options: StartOptions): Promise<Service> {
@@ -78,7 +81,7 @@ export async function startService(config: Config, options: StartOptions): Promi
 
 async function compose(
   config: Config,
-  { log, signal, droppedLogLines = () => 0 }: StartOptions,
+  { log, signal, droppedLogLines = () => 0, watchTiming }: StartOptions,
   started: AsyncDisposableStack,
 ): Promise<Service> {
   const state = { prepared: false, draining: false, port: config.http.port };
@@ -101,7 +104,11 @@ async function compose(
   started.defer(database.close);
   const lossWatch = composeLossWatch(config, database, parts);
   const upkeep = createUpkeep(config, database, { ...parts, beforeDrop: saveContent }); // before the servers, whose stop must not wait for it
-  const heartbeat = composeHeartbeat(config, parts);
+  const heartbeat = composeHeartbeat(config, {
+    ...parts,
+    signs: () => watch.signs(),
+    intervalMs: watchTiming?.beatMs,
+  });
   const counts = composeCounts(config, parts);
   const relay = composeRelay(config, { ...parts, counts });
   const replays = composeReplays({
@@ -142,6 +149,16 @@ async function compose(
     droppedLogLines,
   );
 
+  const watch = await composeWatch(config, {
+    ...parts,
+    connection: database,
+    beside: heartbeat.connection,
+    broker: relay.brokerState,
+    takesDeliveries: intake.canRecord,
+    sources: () => sources.current().names,
+    timing: watchTiming,
+  });
+
   const ending = new AbortController();
   // Each operation of the operators' API is listed in operators/compose.ts.
   const operators = composeOperators(config, {
@@ -170,11 +187,12 @@ async function compose(
   const ports = { port: intakeServer.port, operatorPort: operatorServer.port };
   log.info({ ...ports, replica: parts.replicaId }, 'listening');
 
-  await prepareLedger(config, database, { log, signal });
+  await prepareLedger(config, database, { log, signal, onAway: watch.postgresWasAway });
   await intake.prepare();
   state.prepared = true;
   upkeep.start();
   heartbeat.start();
+  watch.start();
   relay.start();
   replays.start();
 
@@ -190,8 +208,9 @@ async function compose(
     await started.disposeAsync();
     log.info('stopped');
   }
+  const reload = async () => void (await Promise.all([sources.reload(), watch.reload()]));
   const stop = () => (stopping ??= stopOnce());
-  return { ...ports, reload: sources.reload, stop, [Symbol.asyncDispose]: stop };
+  return { ...ports, reload, stop, [Symbol.asyncDispose]: stop };
 }
 
 /** Looks for lost deliveries when the database has changed, and tells operators of a loss. */

@@ -74,8 +74,9 @@ export { TIME_FORMAT, timeText } from './recording/time-text.ts';
 
 // Start and upkeep
 export { type Counts, composeCounts, prepareLedger } from './compose.ts';
-export { composeHeartbeat, LATE_AFTER_S } from './upkeep/heartbeat.ts';
+export { composeHeartbeat, LATE_AFTER_S, type Signs } from './upkeep/heartbeat.ts';
 export { createIdentity, type Identity } from './sessions/identity.ts';
+export { createLease, type Lease, leaseTimeouts } from './upkeep/lease.ts';
 export { createLossWatch, type Loss, type LossWatch } from './upkeep/loss-watch.ts';
 export { checkSchema, migrate } from './schema/migrate.ts';
 export { type Plan, type PlannedLock, planMigration } from './schema/plan.ts';

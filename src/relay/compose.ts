@@ -6,14 +6,16 @@ import { describeError } from '../base/errors.ts';
 import {
   type Counts,
   connectDatabase,
+  createLease,
   type DatabaseOptions,
+  type Lease,
+  leaseTimeouts,
   OUTBOX_COUNT_MAX,
   type OutboxDepth,
 } from '../ledger/index.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Parts } from '../base/parts.ts';
 import { createHandOff, type HandOff } from './hand-off.ts';
-import { createLease, type Lease, leaseTimeouts } from './lease.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import { createPublisher, type Publisher } from './publisher.ts';
 import { type Backpressure, createRelay, type Relay } from './relay.ts';
@@ -68,6 +70,7 @@ export function composeRelay(
     return connection;
   };
   const lease = createLease({
+    name: 'outbox',
     connection: connect({
       ...leaseTimeouts(config.relay.leaseMs),
       name: 'lease',

@@ -1,4 +1,6 @@
-// Watches what an operator has to know of: incidents, and the messages that tell of them.
+// Knows before the sender does: looks at the conditions, and writes incidents and what is to be told of them.
 // The door of this room: other rooms import from this file alone.
 
-export { composeMessages, type Messages, type TestResult } from './messages/compose.ts';
+export { type ConditionNow } from './conditions-now.ts';
+export type { Channel } from './incidents.ts';
+export { composeWatch, WATCH_TIMING, type Watching, type WatchTiming } from './compose.ts';

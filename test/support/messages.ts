@@ -3,7 +3,7 @@
 import { randomUUID, randomUUIDv7 } from 'node:crypto';
 import { createMetrics } from '../../src/base/metrics.ts';
 import { createLease, type Lease } from '../../src/ledger/upkeep/lease.ts';
-import { composeMessages, type Messages } from '../../src/watch/index.ts';
+import { composeMessages, type Messages } from '../../src/watch/messages/compose.ts';
 import type { TestDatabase } from './database.ts';
 import { createFolder } from './folder.ts';
 import { connectTestDatabase } from './relay.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { createLease } from '../../../src/relay/lease.ts';
+import { createLease } from '../../../src/ledger/upkeep/lease.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
@@ -19,6 +19,7 @@ function leaseOn(
   options: { leaseMs?: number; now?: () => number; mayLead?: () => boolean } = {},
 ) {
   return createLease({
+    name: 'outbox',
     connection,
     holder: randomUUID(),
     leaseMs: options.leaseMs ?? 60_000,

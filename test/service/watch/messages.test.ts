@@ -13,9 +13,12 @@ import {
   messageRows,
   startMessages,
 } from '../../support/messages.ts';
+import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import { promisedMs } from '../../support/patience.ts';
+import { startReplica } from '../../support/replica.ts';
 import { answer, hang, startReceiver } from '../../support/receiver.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { readMetrics } from '../../support/requests.ts';
 import { startTestService } from '../../support/service.ts';
 import { waitFor } from '../../support/waits.ts';
 import { verify } from '../../../src/signature/index.ts';
@@ -195,37 +198,51 @@ test('of an incident that has ended before its begin was told, one message tells
 });
 
 test('an address that hangs delays neither another channel, nor a delivery, nor the stop', async () => {
-  await using relay = await startTestService();
-  const { database } = relay;
+  await using database = await createTestDatabase();
   await using dead = await startReceiver(hang);
   await using receiver = await startReceiver();
-  const started = await startMessages({
-    database,
-    alerts: { channels: { dead: json(dead.url), pager: json(receiver.url) }, heartbeat: { url: dead.url } },
-  });
-  for (const condition of ['parked', 'returned', 'conflicts']) {
-    const incident = await addIncident(database, { condition });
+  await using folder = await createFolder();
+  const alerts = {
+    channels: { dead: json(dead.url), pager: json(receiver.url) },
+    heartbeat: { url: dead.url },
+  };
+  const file = await folder.write('alerts.json', JSON.stringify(alerts));
+  await using relay = await startTestService({ database, env: { ALERTS_FILE: file } });
+  const results = (metrics: ReadonlyMap<string, number>) =>
+    [...metrics].filter(([name]) => /^tallyhook_(alert_requests|heartbeat_calls)_total/.test(name));
+  expect(results(await readMetrics(relay.operators))).toEqual([
+    ['tallyhook_alert_requests_total{result="sent"}', 0],
+    ['tallyhook_alert_requests_total{result="failed"}', 0],
+    ['tallyhook_alert_requests_total{result="given_up"}', 0],
+    ['tallyhook_heartbeat_calls_total{result="ok"}', 0],
+    ['tallyhook_heartbeat_calls_total{result="failed"}', 0],
+  ]);
+  for (const condition of ['quarantine', 'stuck-jobs', 'conflicts']) {
+    const incident = await addIncident(database, { condition, severity: 'warning' });
     for (const channel of ['dead', 'pager']) await addMessage(database, incident, { channel });
   }
 
   await receiver.untilReceived(3);
-  await waitFor(() => expect(dead.received.map(({ method }) => method).toSorted()).toEqual(['GET', 'POST']));
+  // The watch looks, and all is well: none of these is critical.
+  await waitFor(() => expect(dead.received.map(({ method }) => method)).toContain('GET'), {
+    timeout: 30_000,
+  });
   expect((await deliver(relay.webhooks, completed(newJobId()))).status).toBe(202);
   const startedMs = performance.now();
-  await started[Symbol.asyncDispose]();
-  expect(performance.now() - startedMs).toBeLessThan(promisedMs(2_500));
-  // One request at a time, and none was recorded as an answer: the next holder sends it again.
+  await relay.service.stop();
+  expect(performance.now() - startedMs).toBeLessThan(promisedMs(5_000));
   const rows = await messageRows(database);
-  expect(
-    rows
-      .filter(({ channel }) => channel === 'dead')
-      .map((row) => [row.attempts, row.is_sent, row.last_error]),
-  ).toEqual([
-    [1, false, null],
-    [0, false, null],
-    [0, false, null],
+  expect(rows.filter(({ channel }) => channel === 'pager').map((row) => row.is_sent)).toEqual([
+    true,
+    true,
+    true,
   ]);
-  expect(await started.metric('tallyhook_alert_requests_total', 'failed')).toBe(0);
+  expect(rows.filter(({ channel }) => channel === 'dead').map((row) => row.is_sent)).toEqual([
+    false,
+    false,
+    false,
+  ]);
+  expect(dead.mostAtOnce()).toBeLessThanOrEqual(2); // a message and a call
 });
 
 test('who has lost the lease sends nothing, even if it does not know yet; of two replicas one sends', async () => {
@@ -271,6 +288,44 @@ test('a message whose result its sender could not write any more comes again fro
   expect(received[1]?.body).toEqual(received[0]?.body);
   await waitFor(async () => expect((await messageRows(database)).map((row) => row.is_sent)).toEqual([true]));
 });
+
+test.skipIf(IS_SHORT_RUN)(
+  'a replica that is killed between a request and its result leaves the message to the next one, which sends it with the same id',
+  async () => {
+    await using database = await createTestDatabase();
+    await using folder = await createFolder();
+    const killed = Promise.withResolvers<void>();
+    await using receiver = await startReceiver((response, _received, index) => {
+      if (index > 0) return void response.end();
+      first.kill('SIGKILL');
+      killed.resolve();
+    });
+    const file = await folder.write(
+      'alerts.json',
+      JSON.stringify({ channels: { pager: json(receiver.url) } }),
+    );
+    const options = { databaseUrl: database.url, env: { ALERTS_FILE: file } };
+    await using first = await startReplica(options);
+    await using second = await startReplica(options);
+    const id = await addMessage(database, await addIncident(database), { channel: 'pager' });
+    await killed.promise;
+    expect((await first.exited).signal).toBe('SIGKILL');
+    await expireLease(database);
+
+    const received = await waitFor(
+      () => {
+        expect(receiver.received).toHaveLength(2);
+        return receiver.received;
+      },
+      { timeout: 30_000 },
+    );
+    expect(received.map(({ said }) => said['id'])).toEqual([id, id]);
+    await waitFor(async () =>
+      expect((await messageRows(database)).map((row) => row.is_sent)).toEqual([true]),
+    );
+    expect(second.log).toContainEqual(expect.objectContaining({ message: id, attempt: 2 }));
+  },
+);
 
 test('what was not taken for a day is given up, also of a channel that is gone; what is younger is sent', async () => {
   await using database = await createTestDatabase();

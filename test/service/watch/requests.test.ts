@@ -8,6 +8,7 @@ import { createSend, limitLookups } from '../../../src/watch/messages/requests.t
 import { createSending } from '../../../src/watch/messages/sending.ts';
 import type { DueMessage } from '../../../src/watch/messages/due.ts';
 import { selfSignedCertificate } from '../../support/certificate.ts';
+import { patience } from '../../support/patience.ts';
 import { answer, hang, startReceiver } from '../../support/receiver.ts';
 import { createTestLog } from '../../support/test-log.ts';
 import { waitFor } from '../../support/waits.ts';
@@ -22,9 +23,10 @@ test('an address that does not answer in time has failed; one that is cut by the
     isTaken: false,
     error: 'no answer within 0.1 s',
   });
+  await using other = await startReceiver(hang);
   const stop = new AbortController();
-  const answered = createSend({ signal: stop.signal })(receiver.url, content);
-  await receiver.untilReceived(2);
+  const answered = createSend({ timeoutMs: patience(10_000), signal: stop.signal })(other.url, content);
+  await other.untilReceived(1);
   stop.abort();
   expect(await answered).toBeUndefined();
 });
