@@ -99,7 +99,9 @@ export const GAUGES = {
   tallyhook_broker_blocked: { help: '1 while the broker accepts no more messages.' },
   tallyhook_relay_in_flight: { help: 'Events published and not confirmed yet.' },
   tallyhook_relay_lease_held: { help: '1 on the replica that leads.' },
-  tallyhook_relay_lease_age_seconds: { help: 'Since another replica took over the lead of the relay.' },
+  tallyhook_relay_lease_age_seconds: {
+    help: 'Since when the leading replica has led without a gap; NaN if none leads.',
+  },
   tallyhook_outbox_pending: { help: 'Events still to be published, counted up to 100,000.' },
   tallyhook_outbox_oldest_seconds: { help: 'Age of the oldest event still to be published; 0 without one.' },
   tallyhook_outbox_returned: { help: 'Events that no queue received, counted up to 100,000.' },
@@ -121,6 +123,10 @@ export const GAUGES = {
   tallyhook_partitions_ahead: {
     help: 'Daily partitions of the table after that of today, without a gap; -1 if today has none.',
     labels: ['table'],
+  },
+  tallyhook_source_delivering_ratio: {
+    help: 'In which share of the 24 hours up to the last verified delivery of the source it had verified ones.',
+    labels: ['source'],
   },
   tallyhook_source_last_verified_seconds: {
     help: 'Since a delivery of the source was verified; NaN if none ever was.',

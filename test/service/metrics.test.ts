@@ -65,7 +65,7 @@ function valuesOf(values: Labels[string]): readonly string[] {
   return values === 'any' ? ['default', 'unknown'] : ['default'];
 }
 
-const labelsOf: Readonly<Record<string, { readonly labels?: Labels }>> = {
+const DESCRIBED: Readonly<Record<string, { readonly help?: string; readonly labels?: Labels }>> = {
   ...COUNTERS,
   ...HISTOGRAMS,
   nodejs_gc_duration_seconds: { labels: { kind: GC_KINDS } },
@@ -78,7 +78,7 @@ describe('the first scrape', () => {
       expect.arrayContaining(Object.keys({ ...COUNTERS, ...HISTOGRAMS })),
     );
     for (const [name, { samples }] of counting) {
-      const expected = seriesOf(labelsOf[name]?.labels ?? {});
+      const expected = seriesOf(DESCRIBED[name]?.labels ?? {});
       expect([name, [...samples.keys()].toSorted()]).toEqual([name, expected.toSorted()]);
     }
   });
