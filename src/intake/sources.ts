@@ -1,18 +1,19 @@
 // Who may send: the source `default` from SIGNING_SECRETS or its file, and the named ones, which may include it, from
 // SOURCES_FILE. Both files are read again when they change and on SIGHUP; a broken one keeps its old set and is logged.
 
-import { readFile, stat } from 'node:fs/promises';
 import type { Logger } from 'pino';
 import { z } from 'zod';
-import { ConfigError, describeError } from '../base/errors.ts';
-import { parseJson } from '../base/json/json.ts';
+import { ConfigError } from '../base/errors.ts';
+import {
+  type ConfigFile,
+  parseConfigJson,
+  readConfigText,
+  watchConfigFiles,
+} from '../base/files/config-files.ts';
 import { inspectStructure } from '../ledger/index.ts';
 import { createSecret, parseSecrets, SECRETS_PER_SOURCE, type Secret } from '../base/signing/secret.ts';
 import { DEFAULT_SOURCE, SOURCE_NAME, UNKNOWN_SOURCE } from '../base/text/source-name.ts';
 import { createKeyRing, type KeyRing } from './signature.ts';
-
-/** How often a file's stat is compared. That costs nothing, and also sees swapped symbolic links. */
-const WATCH_INTERVAL_MS = 1_000;
 
 export type Sources = {
   /** The present set. Call it each time, since a reload replaces the set. */
@@ -22,8 +23,22 @@ export type Sources = {
   readonly close: () => void;
 };
 
+const secretEntry = z.union(
+  [
+    z.string(),
+    z.strictObject({
+      secret: z.string(),
+      until: z.iso.datetime({
+        offset: true,
+        error: 'has an "until" that is not a time such as 2026-12-01T00:00:00Z',
+      }),
+    }),
+  ],
+  { error: 'is not a text, or { "secret": …, "until": … }' },
+);
+
 const secretList = z
-  .array(z.string('is not a text'), {
+  .array(secretEntry, {
     error: ({ input }) => (input === undefined ? 'is missing' : 'is not a list'),
   })
   .min(1, 'needs at least one secret')
@@ -43,13 +58,6 @@ const sourcesFile = z.record(
 
 type SecretsBySource = ReadonlyMap<string, readonly Secret[]>;
 
-/** A file of secrets. `read` throws a ConfigError. */
-type SecretsFile = {
-  readonly variable: 'SIGNING_SECRETS_FILE' | 'SOURCES_FILE';
-  readonly path: string;
-  readonly read: () => Promise<SecretsBySource>;
-};
-
 /**
  * @param options.defaultSecretsFile is read in place of `defaultSecrets`
  * @throws ConfigError with the faults of both files: at start there is no older set to keep.
@@ -61,88 +69,31 @@ export async function createSources(options: {
   log: Logger;
 }): Promise<Sources> {
   const { defaultSecrets, log } = options;
-  const files = filesOf(options);
-  // The last valid content of each file, so that a broken one does not hold back the changes of the other.
-  const valid = new Map<SecretsFile['variable'], SecretsBySource>();
-  const versions = new Map<string, string>(); // of each file when it was last read
   const fixed: SecretsBySource =
     defaultSecrets.length > 0 ? new Map([[DEFAULT_SOURCE, defaultSecrets]]) : new Map();
-  const toRing = () => createKeyRing(new Map([fixed, ...valid.values()].flatMap((part) => [...part])));
-
-  /** @returns the errors of those files that are broken */
-  async function readAll(
-    asked: readonly SecretsFile[],
-  ): Promise<ReadonlyMap<SecretsFile['variable'], unknown>> {
-    const errors = new Map<SecretsFile['variable'], unknown>();
-    for (const { variable, path, read } of asked) {
-      versions.set(path, await versionOf(path)); // before it is read, so that a change meanwhile is seen
-      await read().then(
-        (sources) => valid.set(variable, sources),
-        (error: unknown) => errors.set(variable, error),
-      );
-    }
-    return errors;
-  }
-
-  const errors = [...(await readAll(files)).values()];
-  if (errors.length > 0) throw allFaults(errors);
+  const watched = await watchConfigFiles({
+    files: filesOf(options),
+    keeps: 'the previous sources stay valid',
+    onReadAgain: (files) => {
+      ring = toRing();
+      log.info({ files, sources: ring.names }, 'sources loaded');
+      warnOfShared(ring, log);
+    },
+    log,
+  });
+  const toRing = () =>
+    createKeyRing(new Map([fixed, ...watched.contents().values()].flatMap((part) => [...part])));
   let ring = toRing();
   warnOfShared(ring, log);
-
-  async function loadAgain(asked: readonly SecretsFile[]): Promise<void> {
-    const broken = await readAll(asked);
-    for (const [variable, error] of broken) {
-      log.error(fieldsOf(error), `${variable} is broken, the previous sources stay valid`);
-    }
-    const taken = asked.map(({ variable }) => variable).filter((variable) => !broken.has(variable));
-    if (taken.length === 0) return;
-    ring = toRing();
-    log.info({ files: taken, sources: ring.names }, 'sources loaded');
-    warnOfShared(ring, log);
-  }
-  // One after the other: of two at once, the one that read the older file could finish last.
-  let loading = Promise.resolve();
-  const inTurn = (load: () => Promise<void>) => {
-    loading = loading.then(load);
-    return loading;
-  };
-
-  /** Only the files that changed: the log would say of the other one, too, that it was loaded. */
-  async function loadChanged(): Promise<void> {
-    const found = await Promise.all(files.map(({ path }) => versionOf(path)));
-    await loadAgain(files.filter(({ path }, index) => found[index] !== versions.get(path)));
-    isLooking = false;
-  }
-  let isLooking = false; // a stat can hang, as on a network disk
-  const watching = setInterval(() => {
-    if (isLooking) return;
-    isLooking = true;
-    void inTurn(loadChanged);
-  }, WATCH_INTERVAL_MS).unref();
-
-  return {
-    current: () => ring,
-    reload: () => inTurn(() => loadAgain(files)),
-    close: () => clearInterval(watching),
-  };
-}
-
-/** Differs when the file, or what a symbolic link leads to, is another. Empty if it cannot be looked at. */
-async function versionOf(path: string): Promise<string> {
-  try {
-    const { ino, size, mtimeNs, ctimeNs } = await stat(path, { bigint: true });
-    return [ino, size, mtimeNs, ctimeNs].join(' ');
-  } catch {
-    return '';
-  }
+  return { current: () => ring, reload: watched.reload, close: watched.close };
 }
 
 function filesOf({
   defaultSecrets,
   defaultSecretsFile,
   file,
-}: Parameters<typeof createSources>[0]): readonly SecretsFile[] {
-  const files: SecretsFile[] = [];
+}: Parameters<typeof createSources>[0]): readonly ConfigFile<SecretsBySource>[] {
+  const files: ConfigFile<SecretsBySource>[] = [];
   let setsDefault = defaultSecrets.length > 0 ? 'SIGNING_SECRETS' : undefined;
   if (defaultSecretsFile !== undefined) {
     setsDefault = 'SIGNING_SECRETS_FILE';
@@ -155,27 +106,21 @@ function filesOf({
   return files;
 }
 
-/** @throws what is no ConfigError: that is a bug */
-function allFaults(errors: readonly unknown[]): ConfigError {
-  return new ConfigError(
-    errors.flatMap((error) => {
-      if (error instanceof ConfigError) return error.faults;
-      throw error;
-    }),
-  );
-}
-
 async function readSecretsFile(file: string): Promise<SecretsBySource> {
   const faults: string[] = [];
-  const secrets = parseSecrets('SIGNING_SECRETS_FILE', await readText('SIGNING_SECRETS_FILE', file), faults);
+  const secrets = parseSecrets(
+    'SIGNING_SECRETS_FILE',
+    await readConfigText('SIGNING_SECRETS_FILE', file),
+    faults,
+  );
   if (faults.length > 0) throw new ConfigError(faults);
   return new Map([[DEFAULT_SOURCE, secrets]]);
 }
 
 /** `setsDefault`: the variable that sets the source `default` already. */
 async function readSourcesFile(file: string, setsDefault: string | undefined): Promise<SecretsBySource> {
-  const text = await readText('SOURCES_FILE', file);
-  const parsed = sourcesFile.safeParse(parseSources(text));
+  const text = await readConfigText('SOURCES_FILE', file);
+  const parsed = sourcesFile.safeParse(parseConfigJson('SOURCES_FILE', text));
   const repeated = repeatedKeys(text);
   if (repeated.length > 0) throw new ConfigError(repeated);
   if (!parsed.success) throw new ConfigError(parsed.error.issues.map(describeIssue));
@@ -228,30 +173,11 @@ function warnOfShared({ all }: KeyRing, log: Logger): void {
   }
 }
 
-/** What the log has of a broken file. */
-const fieldsOf = (error: unknown) =>
-  error instanceof ConfigError ? { faults: error.faults } : { err: describeError(error) };
-
-function toSecret(text: string, place: string, faults: string[]): Secret[] {
+function toSecret(entry: z.infer<typeof secretEntry>, place: string, faults: string[]): Secret[] {
+  const { secret: text, until } = typeof entry === 'string' ? { secret: entry } : entry;
   const secret = createSecret(text);
-  if (typeof secret !== 'string') return [secret];
+  if (typeof secret !== 'string')
+    return [until === undefined ? secret : { ...secret, untilMs: Date.parse(until) }];
   faults.push(`SOURCES_FILE ${place} ${secret}`);
   return [];
-}
-
-async function readText(variable: SecretsFile['variable'], file: string): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    throw new ConfigError([`${variable} cannot be read (${(error as NodeJS.ErrnoException).code})`]);
-  }
-}
-
-function parseSources(text: string): unknown {
-  try {
-    return parseJson(text);
-  } catch {
-    // The parser's own message quotes the text around the fault, which may be a secret.
-    throw new ConfigError(['SOURCES_FILE is not JSON']);
-  }
 }

@@ -198,6 +198,7 @@ const entry = (fields: Partial<Items['outbox']>): Items['outbox'] => ({
   due_at: at('19:15:19.623'),
   recorded_at: at('19:15:19.623'),
   last_error: '312 NO_ROUTE',
+  waits_behind: null,
   replay_id: null,
   queue: null,
   ...fields,
@@ -346,7 +347,18 @@ export const story: StoryItem[] = [
     },
   },
   { ...step, what: 'waiting', entry: entry({ state: 'parked', attempts: 20 }) },
-  { ...step, what: 'waiting', entry: entry({ id: '88', state: 'pending', attempts: 0, last_error: null }) },
+  {
+    ...step,
+    what: 'waiting',
+    entry: entry({
+      id: '88',
+      state: 'pending',
+      attempts: 0,
+      last_error: null,
+      waits_behind: { id: '87', event_id: 'team-a:job_c001:failed', state: 'parked' },
+    }),
+  },
+  { ...step, what: 'waiting', entry: entry({ id: '89', state: 'pending', attempts: 0, last_error: null }) },
 ];
 
 const source = (

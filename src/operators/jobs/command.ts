@@ -7,14 +7,15 @@ import { parse } from '../../terminal/arguments.ts';
 import { nounCommand } from '../../terminal/command.ts';
 import type { Io } from '../../terminal/io.ts';
 import { printTable } from '../../terminal/listing.ts';
-import { ago, clean, duration } from '../../terminal/readable.ts';
+import { ago, clean, duration, time } from '../../terminal/readable.ts';
 import { terminalWidth } from '../../terminal/table.ts';
 import { wrap } from '../../terminal/text-width.ts';
-import { ApiAnswerError, type Items, type OperatorsClient } from '../client/index.ts';
+import { type Answers, ApiAnswerError, type Items, type OperatorsClient } from '../client/index.ts';
+import { whyOf } from '../outbox/contract.ts';
 import { openApi } from '../kernel/api.command.ts';
 import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import { colourOf } from '../kernel/list/looks.command.ts';
-import { storyColumns } from './story.command.ts';
+import { STORY_COLUMNS } from './story.command.ts';
 
 const help = `Finds jobs, and shows the whole story of one.
 
@@ -46,12 +47,15 @@ type Asked = { readonly source: string; readonly jobId: string };
 
 async function printStory(io: Io, client: OperatorsClient, asked: Asked): Promise<number> {
   let isFirst = true;
-  for await (const { job, items } of client.story(asked.source, asked.jobId)) {
+  for await (const { job, held_back: heldBack, items } of client.story(asked.source, asked.jobId)) {
     if (io.stdout.isTTY) {
-      if (isFirst) await io.put(`${wrap(heading(io, job, asked), terminalWidth(io)).join('\n')}\n\n`);
-      if (items.length > 0) await printTable(io, items, storyColumns(items), { head: isFirst });
+      if (isFirst) {
+        const lines = [heading(io, job, asked), ...heldBackLines(heldBack)];
+        await io.put(`${lines.flatMap((line) => wrap(line, terminalWidth(io))).join('\n')}\n\n`);
+      }
+      if (items.length > 0) await printTable(io, items, STORY_COLUMNS, { head: isFirst });
     } else {
-      if (isFirst) await io.putJson({ what: 'job', job });
+      if (isFirst) await io.putJson({ what: 'job', job, held_back: heldBack });
       for (const item of items) await io.putJson(item);
     }
     isFirst = false;
@@ -81,6 +85,23 @@ function elsewhere({ source, jobId }: Asked, sources: readonly string[], httpSta
       ? `No job ${job} in source ${clean(source)}. It is in: ${where}.`
       : `Your token does not allow source ${clean(source)}. Job ${job} is in: ${where}.`;
   return `${told}\nTry "tallyhook jobs show ${sources.length === 1 ? where : 'SOURCE'} ${job}".`;
+}
+
+type HeldBack = Answers['story']['held_back'];
+
+/** What subscribers do not know of. An older service does not tell. */
+function heldBackLines(heldBack: HeldBack | undefined): string[] {
+  const { entries = [], quarantined = [] } = heldBack ?? {};
+  return [
+    ...entries.map((entry) => {
+      const why = whyOf(entry);
+      return `not on the bus: ${clean(entry.event_id)}, ${entry.state} since ${time(entry.recorded_at)}${why === null ? '' : `: ${clean(why)}`}`;
+    }),
+    ...quarantined.map(
+      ({ delivery_id: id, status, reason }) =>
+        `in quarantine: ${clean(status ?? 'a delivery')}, ${clean(reason ?? '')}; delivery ${id}`,
+    ),
+  ];
 }
 
 /** Without a job, all its deliveries are in quarantine. */

@@ -17,7 +17,13 @@ export const Job = z
     completed_at: timestamp.nullable(),
     failed_at: timestamp.nullable(),
     terminal_at: timestamp.nullable(),
-    duration_ms: z.int().nullable().describe('From its first delivery to its end.'),
+    error_code: z.string().nullable().optional().describe('Of its failure.'),
+    duration_ms: z
+      .int()
+      .nullable()
+      .describe(
+        'From its first delivery to its end. Null while it has no end, and if that was its first delivery.',
+      ),
   })
   .meta({ id: 'Job', description: 'What the deliveries of a job reported.' });
 
@@ -55,6 +61,7 @@ export const jobColumns = columnsOf<Job>()({
     // A completed job has often told of less than 100 %: its last progress would say that it is not complete.
     of: ({ completed_at: end, highest_progress: percent }) => (end === null ? percent : null),
   },
+  error_code: { head: 'error', look: 'name', isRare: true },
   last_seen_at: { head: 'last heard of', look: 'age', isMinor: true },
   duration_ms: { head: 'took', look: 'duration' },
 });

@@ -33,7 +33,11 @@ const spec: ListSpec<Job> = {
     completed_at: 'time',
     failed_at: 'time',
     terminal_at: 'time',
-    duration_ms: sql`round(extract(epoch from t.terminal_at - t.first_seen_at) * 1000)::float8`,
+    // By the events' key.
+    error_code: sql`case when t.failed_at is not null then (
+      select e.error_code from events e where e.source = t.source and e.job_id = t.job_id and e.status = 'failed') end`,
+    duration_ms: sql`case when t.terminal_at > t.first_seen_at
+      then round(extract(epoch from t.terminal_at - t.first_seen_at) * 1000)::float8 end`,
   }),
   time: 'first_seen_at',
   ties: [

@@ -17,8 +17,7 @@ type Publication = Items['publications'];
 type Entry = Items['outbox'];
 type EventOfJob = Extract<StoryItem, { readonly event: unknown }>['event'];
 
-/** `items`: of one page, from which is told what an event waits for. */
-export const storyColumns = (items: readonly StoryItem[]): readonly Column<StoryItem>[] => [
+export const STORY_COLUMNS: readonly Column<StoryItem>[] = [
   timeColumn('at (UTC)', (item) => item.at),
   {
     head: 'after',
@@ -30,7 +29,7 @@ export const storyColumns = (items: readonly StoryItem[]): readonly Column<Story
   // In the row if it is wide enough for an id and the word before it.
   {
     head: 'details',
-    text: (item) => detailsOf(item, parkedOf(items)),
+    text: (item) => detailsOf(item),
     wrapTo: 44,
     below: 'first',
     unlabelled: true,
@@ -47,17 +46,11 @@ function resultOf(item: StoryItem): string {
   return '';
 }
 
-/** Each keeps back the later events of the job. */
-const parkedOf = (items: readonly StoryItem[]): readonly Entry[] =>
-  items.flatMap((item) =>
-    'entry' in item && item.entry.state === 'parked' && item.entry.replay_id === null ? [item.entry] : [],
-  );
-
-function detailsOf(item: StoryItem, parked: readonly Entry[]): string {
+function detailsOf(item: StoryItem): string {
   if ('delivery' in item) return deliveryDetails(item.delivery);
   if ('event' in item) return eventDetails(item.event);
   if ('publication' in item) return publicationDetails(item.publication);
-  if ('entry' in item) return entryDetails(item.entry, parked);
+  if ('entry' in item) return entryDetails(item.entry);
   if ('replay' in item) return replayDetails(item.replay);
   if ('operator' in item)
     return joined(item.operator.subject, `by ${item.operator.actor}`, actionDetails(item.operator));
@@ -95,9 +88,11 @@ function publicationDetails(item: Publication): string {
   return joined(shortId(item), `in ${duration(item.duration_ms)}`, which, item.detail ?? null, queue, replay);
 }
 
-function entryDetails(item: Entry, parked: readonly Entry[]): string {
-  const before = item.replay_id === null && parked.find(({ id }) => BigInt(id) < BigInt(item.id));
-  const pending = before ? `waits for ${shortId(before)}, which is parked` : `due ${time(item.due_at)}`;
+function entryDetails(item: Entry): string {
+  const { waits_behind: ahead } = item;
+  const pending = ahead
+    ? `waits for ${shortId({ ...item, ...ahead })}, which is ${ahead.state}`
+    : `due ${time(item.due_at)}`;
   const due = item.state === 'pending' && pending;
   const replay = item.replay_id !== null && `replay ${item.replay_id}`;
   return joined(shortId(item), due, counted(item.attempts, 'attempt'), item.last_error, replay);

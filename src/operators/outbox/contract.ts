@@ -14,6 +14,10 @@ import {
   stateFilter,
 } from '../kernel/list/filters.contract.ts';
 
+const EntryAhead = z
+  .object({ id: digits, event_id: z.string(), state: outboxState })
+  .meta({ id: 'EntryAhead', description: 'The event of the same job that has to leave the outbox first.' });
+
 export const Entry = z
   .object({
     id: digits,
@@ -25,6 +29,11 @@ export const Entry = z
     due_at: timestamp,
     recorded_at: timestamp,
     last_error: z.string().nullable(),
+    waits_behind: EntryAhead.nullable()
+      .optional()
+      .describe(
+        'Of a pending event: what it waits behind, whatever its `due_at`. Null if it waits for its own turn alone.',
+      ),
     replay_id: z.uuid().nullable(),
     queue: z.string().nullable(),
   })
@@ -73,12 +82,30 @@ export const outboxFilters = {
 
 export type Entry = z.infer<typeof Entry>;
 
+/** Of an entry, of this service or another version of it. */
+type Waiting = Pick<Entry, 'source' | 'job_id' | 'last_error'> & {
+  readonly waits_behind?: { readonly event_id: string; readonly state: string } | null | undefined;
+};
+
+/** Without the source and the job, which stand beside it: `processing:45`. */
+export function nameOfAhead({ source, job_id: job, waits_behind: ahead }: Waiting): string {
+  const id = ahead?.event_id ?? '';
+  const prefix = `${source}:${job}:`;
+  return id.startsWith(prefix) ? id.slice(prefix.length) : id;
+}
+
+/** What it waits behind, or its last error. */
+export function whyOf(entry: Waiting): string | null {
+  const { waits_behind: ahead, last_error: error } = entry;
+  return ahead ? `waits for ${nameOfAhead(entry)}, which is ${ahead.state}` : error;
+}
+
 export const entryColumns = columnsOf<Entry>()({
   recorded_at: { head: 'recorded (UTC)', look: 'time' },
   state: { head: 'state', look: 'word' },
   event_id: { head: 'event', look: 'name' },
   attempts: { head: 'attempts', look: 'count' },
-  last_error: { head: 'last error', look: 'text' },
+  last_error: { head: 'why it waits', look: 'text', of: whyOf },
   queue: { head: 'queue', look: 'text', isRare: true },
   replay_id: { head: 'replay', look: 'id', isRare: true },
   id: { head: 'id', look: 'word', only: 'terminals' }, // orders take it, so it is never shortened

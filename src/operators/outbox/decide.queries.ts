@@ -100,6 +100,9 @@ async function carryOut(trx: Transaction<Database>, decision: Decision, changing
   if (decision === 'park') await tellLeader(trx);
 }
 
+/** Of a row `h` of outbox_held: its last error, without who parked it before. Null if there is none. */
+const CAUSE = sql`nullif(regexp_replace(h.last_error, '^parked by [^;]*(; )?', ''), '')`;
+
 /** CTEs that change the entries, which are locked. `changed` has them. */
 const CHANGES: Readonly<Record<Decision, (changing: Changing) => RawBuilder<unknown>>> = {
   retry: ({ numbers }) => sql`
@@ -127,7 +130,8 @@ const CHANGES: Readonly<Record<Decision, (changing: Changing) => RawBuilder<unkn
         ${`parked by ${by}`}
       from event order by sequence
       on conflict (sequence) do update set
-        state = 'parked', attempts = greatest(h.attempts, 1), last_error = excluded.last_error
+        state = 'parked', attempts = greatest(h.attempts, 1),
+        last_error = concat_ws('; ', excluded.last_error, ${CAUSE})
       returning h.source, h.job_id
     )`,
 };

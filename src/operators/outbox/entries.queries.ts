@@ -8,7 +8,22 @@ import { sourcesIn } from '../kernel/list/filters.queries.ts';
 import { shownColumns } from '../kernel/list/shown-columns.queries.ts';
 import type { Entry } from './contract.ts';
 
-export type EntryRow = Omit<Entry, 'event_id'> & { status: Status; progress_percentage: number | null };
+type Ahead = Pick<Event, 'status'> & { sequence: string; progress: number | null; state: OutboxState };
+type Event = { readonly status: Status; readonly progress_percentage: number | null };
+export type EntryRow = Omit<Entry, 'event_id' | 'waits_behind'> & Event & { readonly ahead: Ahead | null };
+
+/**
+ * Of a pending event `o`: the first one of its job that is held before it (index outbox_held_job). Copies wait for their replay, and a
+ * returned event keeps none back.
+ */
+const AHEAD = sql`
+  case when o.state = 'pending' and o.replay_id is null then (
+    select jsonb_build_object(
+      'sequence', a.sequence::text, 'status', a.status, 'progress', a.progress_percentage, 'state', a.state)
+    from outbox_held a
+    where a.source = o.source and a.job_id = o.job_id and a.sequence < o.number and a.state <> 'returned'
+    order by a.sequence limit 1
+  ) end`;
 
 /** Of a row `o` of any of the queries below. */
 export const columns = shownColumns<EntryRow>(
@@ -23,14 +38,21 @@ export const columns = shownColumns<EntryRow>(
     due_at: 'time',
     recorded_at: 'time',
     last_error: 'column',
+    ahead: AHEAD,
     replay_id: 'column',
     queue: 'column',
   },
   'o',
 );
 
-export function toEntry({ status, progress_percentage: progress, ...row }: EntryRow): Entry {
-  return { ...row, event_id: eventId(row.source, { jobId: row.job_id, status, progress }) };
+export function toEntry({ status, progress_percentage: progress, ahead, ...row }: EntryRow): Entry {
+  const idOf = (event: { status: Status; progress: number | null }) =>
+    eventId(row.source, { jobId: row.job_id, ...event });
+  return {
+    ...row,
+    event_id: idOf({ status, progress }),
+    waits_behind: ahead && { id: ahead.sequence, event_id: idOf(ahead), state: ahead.state },
+  };
 }
 
 /** Of an event `e` in a batch. `place` is its place in the list, beside its number. */

@@ -56,7 +56,7 @@ ${visit.calls.may('createReplay') && html`<p><a href="${againHref(found)}">The s
 
 function progressOf(found: Detail): Content {
   const { counts, matched_exactly: isExact } = found;
-  const done = counts.confirmed + counts.returned + counts.failed + counts.skipped;
+  const done = doneOf(found);
   const text = `${exact(done)} of ${matchedOf(found)}`;
   return html`<p class="progress">${state(found.state)} ${
     isExact &&
@@ -72,7 +72,8 @@ function factsOf(found: Detail): Content {
     ['Returned', counts.returned > 0 && exact(counts.returned)],
     ['Failed', counts.failed > 0 && exact(counts.failed)],
     ['Left out', counts.skipped > 0 && exact(counts.skipped)],
-    ['Still to come', comingOf(found)],
+    ['Still to come', found.state !== 'cancelled' && comingOf(found)],
+    ['Not published', found.state === 'cancelled' && notPublishedOf(found)],
     ['At most', `${exact(found.rate_per_second)} a second`],
     ['Why', found.note],
     [
@@ -101,14 +102,20 @@ function factsOf(found: Detail): Content {
   ]);
 }
 
-/** Some are in the outbox already. A replay that was cancelled adds no more. */
-function comingOf({ counts, state: now, matched_exactly: isExact }: Shown): string | undefined {
+const doneOf = ({ counts }: Shown): number =>
+  counts.confirmed + counts.returned + counts.failed + counts.skipped;
+
+/** Some are in the outbox already. */
+function comingOf({ counts, matched_exactly: isExact }: Shown): string | undefined {
   const inOutbox = counts.queued - counts.confirmed - counts.returned - counts.failed;
-  const later = now === 'cancelled' ? 0 : Math.max(0, counts.matched - counts.queued - counts.skipped);
-  const isAll = isExact || now === 'cancelled';
-  if (inOutbox + later === 0 && isAll) return undefined;
-  return `${capped(inOutbox + later, isAll)}, ${exact(inOutbox)} of them in the outbox`;
+  const later = Math.max(0, counts.matched - counts.queued - counts.skipped);
+  if (inOutbox + later === 0 && isExact) return undefined;
+  return `${capped(inOutbox + later, isExact)}, ${exact(inOutbox)} of them in the outbox`;
 }
+
+/** What was in the outbox when it was cancelled left it then. */
+const notPublishedOf = (found: Shown): string =>
+  capped(Math.max(0, found.counts.matched - doneOf(found)), found.matched_exactly);
 
 const IDS_SHOWN_MAX = 20;
 

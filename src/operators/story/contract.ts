@@ -54,8 +54,36 @@ export const StoryItem = z
     description: 'One step of a job’s story. `waiting` is what is in the outbox now.',
   });
 
+/** More are told of by the outbox and by the quarantine. */
+export const HELD_BACK_MAX = 20;
+
+const Quarantined = z
+  .object({
+    delivery_id: z.uuid(),
+    received_at: timestamp,
+    status: z.string().nullable(),
+    reason: z.string().nullable(),
+  })
+  .meta({ id: 'QuarantinedOfJob', description: 'A delivery of the job that waits in quarantine.' });
+
+const HeldBack = z
+  .object({
+    entries: z
+      .array(Entry)
+      .max(HELD_BACK_MAX)
+      .describe('Its events in the outbox, without copies of replays.'),
+    quarantined: z.array(Quarantined).max(HELD_BACK_MAX).describe('Its deliveries that wait in quarantine.'),
+  })
+  .meta({
+    id: 'HeldBack',
+    description: `What the job reported that is not on the bus now: the first ${HELD_BACK_MAX} of each, oldest first. Empty lists: all is.`,
+  });
+
 export const Story = page(StoryItem)
-  .extend({ job: Job.nullable().describe('Null if all its deliveries are in quarantine.') })
+  .extend({
+    job: Job.nullable().describe('Null if all its deliveries are in quarantine.'),
+    held_back: HeldBack.optional(),
+  })
   .meta({ id: 'Story', description: 'A job and what happened to it, in order.' });
 
 export const storyOf = { source: sourceName, job_id: jobId };
@@ -68,4 +96,5 @@ export const storyPaging = {
     .describe('`false` leaves the error message out, and reads no body. `true` where not given.'),
 };
 
+export type HeldBack = z.infer<typeof HeldBack>;
 export type StoryItem = z.infer<typeof StoryItem>;

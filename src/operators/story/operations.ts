@@ -81,7 +81,7 @@ async function answerStory(
   const isMessageShown = isMessageWanted && mayAct(caller.role, BODY_ROLE);
   const items = isMessageShown ? await withErrorMessage(db, record, story) : story.items;
   const next_cursor = story.next === null ? null : encodeCursor(story.next, 'story', job);
-  return { status: 200, body: { job: story.job, items, next_cursor } };
+  return { status: 200, body: { job: story.job, held_back: story.heldBack, items, next_cursor } };
 }
 
 /** A job fails once, so at most one body is read. The operator log has a line of it, as of any body that is read. */

@@ -13,6 +13,7 @@ import { state } from '../kernel/view/states.ts';
 import { copyable, id, seen } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
 import { Story } from './contract.ts';
+import { renderHeldBack } from './held-back.pages.ts';
 import { renderTimeLine, type Shown } from './time-line.pages.ts';
 
 const SHOW = 'showStory';
@@ -40,6 +41,7 @@ async function view(visit: Visit, asked: Asked, press?: Press): Promise<View> {
     title: `Job ${seen(jobId)}`,
     heading: html`Job ${copyable(jobId)}`,
     body: html`${renderJob(story.job, asked, calls.may('createReplay'))}
+${story.held_back && renderHeldBack(story.held_back, { job: asked, mayDecide: calls.may('retryEntries') })}
 <h2>What happened</h2>
 ${renderTimeLine(story.items, {
   job: asked,
@@ -82,8 +84,13 @@ ${
     ? html`<div class="notice warn"><p>It has no event yet: all its deliveries are in <a href="${address('/console/quarantine', { source, job_id })}">the quarantine</a>.</p></div>`
     : renderFacts([
         ['Source', job.source],
-        ['State', state(job.state)],
-        ['Highest progress', job.highest_progress !== null && `${job.highest_progress} %`],
+        ['Reported', state(job.state)],
+        ['Error', id(job.error_code)],
+        // A completed job has often told of less than 100 %: its last progress would say that it is not complete.
+        [
+          'Highest progress',
+          job.completed_at === null && job.highest_progress !== null && `${job.highest_progress} %`,
+        ],
         ['First seen (UTC)', utc(job.first_seen_at)],
         ['Last seen (UTC)', utc(job.last_seen_at)],
         ['Duration', duration(job.duration_ms)],

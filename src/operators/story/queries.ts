@@ -11,7 +11,8 @@ import { findJob } from '../jobs/queries.ts';
 import type { Position, ValueType } from '../kernel/list/cursor.ts';
 import { readEntriesOfJob } from '../outbox/queries.ts';
 import { readPublicationsOf } from '../publications/queries.ts';
-import type { StoryItem } from './contract.ts';
+import { quarantine } from '../quarantine/queries.ts';
+import { HELD_BACK_MAX, type HeldBack, type StoryItem } from './contract.ts';
 
 type WithoutTime<Item> = Item extends StoryItem ? Omit<Item, 'at' | 'after_ms'> : never;
 type StoryPart = WithoutTime<StoryItem>;
@@ -20,6 +21,7 @@ type ReplayOfJob = Extract<StoryItem, { what: 'replay' }>['replay'];
 export type Story = {
   /** Null for a job without an event: all its deliveries are in quarantine. */
   readonly job: Job | null;
+  readonly heldBack: HeldBack;
   readonly items: readonly StoryItem[];
   readonly next: Position | null;
 };
@@ -44,6 +46,7 @@ const ACTED_ON_MAX = 1_000;
 const WAITING_MAX = 1_000;
 
 type Moment = StoryPart & { readonly at: string; readonly key: string };
+type WaitingMoment = Extract<Moment, { what: 'waiting' }>;
 type Place = { readonly at: string; readonly rank: number; readonly key: string };
 
 const START: Place = { at: '-infinity', rank: -1, key: '' };
@@ -69,6 +72,13 @@ async function readStoryIn(
   const sequences = [...ids.keys()];
   const skips = await skipMoments(trx, ids);
   const waiting = await waitingMoments(trx, job);
+  const heldBack = {
+    entries: waiting
+      .map(({ entry }) => entry)
+      .filter(({ replay_id: replay }) => replay === null)
+      .slice(0, HELD_BACK_MAX),
+    quarantined: await readQuarantined(trx, job),
+  };
   const moments = [
     ...(await deliveryMoments(trx, job, { place, limit: limit + 1 })),
     ...events.map(
@@ -91,6 +101,7 @@ async function readStoryIn(
   const last = shown.at(-1);
   return {
     job: found ?? null,
+    heldBack,
     items: withDurations(shown, after === null ? undefined : place.at),
     next: moments.length > limit && last !== undefined ? toPosition(toPlace(last)) : null,
   };
@@ -237,13 +248,24 @@ async function skipMoments(trx: Transaction<Database>, ids: ReadonlyMap<string, 
 async function waitingMoments(
   trx: Transaction<Database>,
   job: { source: string; jobId: string },
-): Promise<Moment[]> {
+): Promise<WaitingMoment[]> {
   const entries = await readEntriesOfJob(trx, job, WAITING_MAX);
   if (entries.length === 0) return [];
   // clock_timestamp, since now() is the begin of the transaction, which may be before rows of its snapshot.
   const { rows } = await sql<{ at: string }>`
     select ${timeText('c.at')} as at from (select clock_timestamp() as at) c`.execute(trx);
   return entries.map((entry) => ({ what: 'waiting', entry, at: rows[0]?.at ?? '', key: padded(entry.id) }));
+}
+
+async function readQuarantined(
+  trx: Transaction<Database>,
+  { source, jobId }: { source: string; jobId: string },
+): Promise<HeldBack['quarantined']> {
+  const waiting = { state: 'waiting', sources: [source], job_id: jobId } as const;
+  const { items } = await quarantine.read(trx, waiting, { after: null, limit: HELD_BACK_MAX });
+  return items
+    .map(({ id, received_at, status, reason }) => ({ delivery_id: id, received_at, status, reason }))
+    .toReversed();
 }
 
 function withDurations(moments: readonly Moment[], before: string | undefined): StoryItem[] {

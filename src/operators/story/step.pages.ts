@@ -6,7 +6,7 @@ import { address, deliveryHref, eventHref, replayHref } from '../kernel/view/lin
 import { exact } from '../kernel/view/numbers.ts';
 import { isPresent } from '../kernel/view/present.ts';
 import { state } from '../kernel/view/states.ts';
-import { id, idLink, seen } from '../kernel/view/texts.ts';
+import { explained, id, idLink, seen } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
 import type { StoryItem } from './contract.ts';
 import type { TimeLineOptions } from './time-line.pages.ts';
@@ -139,15 +139,28 @@ function ofEntry({ entry }: Item<'waiting'>, options: TimeLineOptions): Step {
     state: state(entry.state),
     text: joined([
       idLink(eventHref(entry.event_id), shortId(entry.event_id, options)),
-      entry.state === 'pending' && html`due ${utc(entry.due_at)}`,
+      entry.state === 'pending' && dueOf(entry, options),
       entry.attempts > 0 && `${exact(entry.attempts)} ${entry.attempts === 1 ? 'attempt' : 'attempts'}`,
-      seen(entry.last_error),
+      explained(entry.last_error),
       entry.replay_id !== null && html`<a href="${replayHref(entry.replay_id)}">of a replay</a>`,
-      entry.state !== 'pending' && html`<a href="/console/outbox">decide in the outbox</a>`,
+      entry.state !== 'pending' &&
+        entry.replay_id === null &&
+        html`<a href="${entryHref(entry)}">decide on it</a>`,
     ]),
     isEffect: true,
   };
 }
+
+/** An event whose time has come may still have to wait behind another one of its job. */
+function dueOf(entry: Item<'waiting'>['entry'], options: TimeLineOptions): Content {
+  const { waits_behind: ahead, due_at: due } = entry;
+  if (!ahead) return html`due ${utc(due)}`;
+  return html`waits for ${idLink(entryHref(entry), shortId(ahead.event_id, options))}, which is ${ahead.state}`;
+}
+
+/** In the outbox, where one decides. */
+const entryHref = ({ source, job_id }: Item<'waiting'>['entry']): string =>
+  address('/console/outbox', { source, job_id });
 
 function ofReplay({ replay }: Item<'replay'>): Step {
   return {

@@ -102,6 +102,33 @@ it('a job’s story is on one page: deliveries, events, publications, a replay a
   expect(page.html).toContain(`id="${target}"`);
 });
 
+it('what a job reported and what is on the bus are told apart, with why and where one decides', async ({
+  apart,
+}) => {
+  const { relay, source } = apart;
+  const job = newJobId();
+  await deliver(apart.webhooks, progress(job, 40));
+  await deliver(apart.webhooks, completed(job)); // no queue is bound, so both are returned
+  await deliver(apart.webhooks, { ...completed(job), status: 'archived' });
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const stateOf = async () => (await visit.get(hrefOf(apart, job))).text;
+  await expect.poll(stateOf, PATIENCE).toMatch(/processing:40, returned since .*completed, returned since /s);
+
+  const page = await visit.get(hrefOf(apart, job));
+
+  expect(page.text).toMatch(/Reported completed/);
+  expect(page.text).toContain('no queue is bound');
+  expect(page.text).toMatch(/In quarantine.*archived of /s);
+  expect(page.links).toContainEqual({
+    text: 'See it in the outbox',
+    href: address('/console/outbox', { source, job_id: job }),
+  });
+  const operator = await visitConsole(relay, { role: 'operator' });
+  const texts = (await operator.get(hrefOf(apart, job))).links.map(({ text }) => text);
+  expect(texts).toContain('Decide on it in the outbox');
+  expect(texts).toContain('Release or discard it in the quarantine');
+});
+
 it('what happened long after is told as a gap, and a long story goes from page to page', async ({
   apart,
 }) => {

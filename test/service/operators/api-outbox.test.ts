@@ -85,6 +85,26 @@ test('a parked event is sent by its id or its number, with what waited behind it
   });
 });
 
+test('a pending event behind another one of its job says which, and what holds that one back', async () => {
+  await using service = await startTestService();
+  const api = await operators(service);
+  const parked = await addWaiting(service, 'parked');
+  await addEntry(service.database, { jobId: parked.job, percent: 50 });
+  const alone = await addWaiting(service, 'pending');
+
+  const { items } = (await api.get<{ items: { event_id: string; waits_behind: object | null }[] }>('/outbox'))
+    .body;
+
+  expect(items.map(({ event_id, waits_behind }) => ({ event_id, waits_behind }))).toEqual([
+    { event_id: parked.id, waits_behind: null },
+    {
+      event_id: `default:${parked.job}:processing:50`,
+      waits_behind: { id: parked.position, event_id: parked.id, state: 'parked' },
+    },
+    { event_id: alone.id, waits_behind: null },
+  ]);
+});
+
 test('a discarded event is never sent, and the later ones of its job go on', async () => {
   const exchange = newExchange();
   await using bus = await listen(exchange);
@@ -116,7 +136,7 @@ test('an event that is parked by an operator waits, and the later ones of its jo
     state: 'pending',
   });
   expect(await service.database.query('select state, last_error from outbox_held')).toEqual([
-    { state: 'parked', last_error: 'parked by Ada' },
+    { state: 'parked', last_error: 'parked by Ada; a test' },
   ]);
   await service.database.query('update outbox_held set due_at = now(), attempts = 1'); // parked all the same
   await addEntry(service.database, { jobId: job, percent: 2 });
