@@ -16,6 +16,7 @@ import { composeIntake, createSources } from './intake/index.ts';
 import {
   composeCounts,
   composeHeartbeat,
+  composeLooks,
   connectDatabase,
   createIdentity,
   createLossWatch,
@@ -110,6 +111,7 @@ async function compose(
     intervalMs: watchTiming?.beatMs,
   });
   const counts = composeCounts(config, parts);
+  composeLooks(config, { ...parts, sources: () => sources.current().names });
   const relay = composeRelay(config, { ...parts, counts });
   const replays = composeReplays({
     ...parts,
@@ -140,14 +142,8 @@ async function compose(
     state,
     broker: relay.brokerState,
   });
-  metrics.gauge('tallyhook_database_connected', '1 while Postgres takes deliveries.', async () =>
-    Number((await readiness()).postgres === 'up'),
-  );
-  metrics.counted(
-    'tallyhook_log_lines_dropped_total',
-    'Lines of the log that were dropped while nobody read it, or lost to an error of its output.',
-    droppedLogLines,
-  );
+  metrics.gauge('tallyhook_database_connected', async () => Number((await readiness()).postgres === 'up'));
+  metrics.counted('tallyhook_log_lines_dropped_total', droppedLogLines);
 
   const watch = await composeWatch(config, {
     ...parts,
@@ -155,7 +151,7 @@ async function compose(
     beside: heartbeat.connection,
     broker: relay.brokerState,
     takesDeliveries: intake.canRecord,
-    sources: () => sources.current().names,
+    sources: sources.current,
     timing: watchTiming,
   });
 
@@ -229,33 +225,16 @@ function composeLossWatch(
   });
   started.defer(lossWatch.close);
   identity.onChange(() => void lossWatch.look());
-  metrics.counted(
-    'tallyhook_database_losses_total',
-    'How often the database had lost deliveries that this replica had acknowledged.',
-    lossWatch.losses,
-  );
+  metrics.counted('tallyhook_database_losses_total', lossWatch.losses);
   return lossWatch;
 }
 
 /** The connections of the two servers. Those of trusted proxies have no limit for their address. */
 function composeAllConnections({ http }: Config, isExempt: (remoteAddress: string) => boolean, parts: Parts) {
   const limits = { connections: http.maxConnections, perAddress: http.maxConnectionsPerAddress };
-  const intakeConnections = composeConnections(
-    {
-      face: 'intake',
-      limits,
-      isExempt,
-      gauge: { name: 'tallyhook_connections', help: 'Open connections of senders.' },
-    },
-    parts,
-  );
+  const intakeConnections = composeConnections({ face: 'intake', limits, isExempt }, parts);
   const operatorConnections = composeConnections(
-    {
-      face: 'operators',
-      limits: OPERATOR_LIMITS,
-      isExempt,
-      gauge: { name: 'tallyhook_operator_connections', help: "Open connections to the operators' port." },
-    },
+    { face: 'operators', limits: OPERATOR_LIMITS, isExempt },
     parts,
   );
   return { intakeConnections, operatorConnections };

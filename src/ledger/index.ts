@@ -60,7 +60,9 @@ export { keepDays } from './upkeep/drops.ts';
 export { holdJobs, RELEASE_JOBS } from './recording/hold.ts';
 export { tellLeader } from './recording/outbox-version.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './recording/outbox-depth.ts';
+export { composeLooks } from './looks/compose.ts';
 export { IN_QUARANTINE, LOOK_MAX, type Looks, type SourceLook, readLooks } from './looks/looks.ts';
+export { type ExpiringSecret, overdueSecrets } from './looks/overdue.ts';
 export { KEPT, type Part as SizedPart, readParts, TABLES } from './looks/sizes.ts';
 export type {
   Database,

@@ -1,6 +1,5 @@
 // The watch's part of the composition: the signs of this replica, the lease, the looks, the gauge of what goes on, and messages.
 
-import { Gauge } from 'prom-client';
 import { cached } from '../base/collections/cached.ts';
 import { describeError } from '../base/errors.ts';
 import type { Parts } from '../base/parts.ts';
@@ -9,7 +8,7 @@ import type { Config } from '../config.ts';
 import { countOpen } from './incidents.ts';
 import { composeMessages, type Messages } from './messages/compose.ts';
 import { createSigns, type ReplicaStates } from './signs.ts';
-import { createWatch, type Watch } from './watch.ts';
+import { type Configured, createWatch, type Watch } from './watch.ts';
 
 /** Tests make all of it faster. */
 export type WatchTiming = {
@@ -53,7 +52,7 @@ export async function composeWatch(
     ReplicaStates & {
       readonly connection: DatabaseConnection;
       readonly beside: Pick<DatabaseConnection, 'execute'>;
-      readonly sources: () => readonly string[];
+      readonly sources: () => Configured;
       readonly timing?: WatchTiming | undefined;
     },
 ): Promise<Watching> {
@@ -109,17 +108,11 @@ function exposeOpen({
   metrics,
   connection,
   now,
-}: Pick<Parts, 'metrics' | 'now'> & { connection: DatabaseConnection }) {
+}: Pick<Parts, 'metrics' | 'now'> & { readonly connection: DatabaseConnection }): void {
   const count = cached({ maxAgeMs: COUNT_CACHE_MS, ask: () => countOpen(connection), now });
   const unknown = (['critical', 'warning'] as const).map((severity) => ({ severity, count: Number.NaN }));
-  return new Gauge({
-    name: 'tallyhook_incidents_open',
-    help: 'Incidents that go on, by severity.',
-    labelNames: ['severity'],
-    registers: [metrics.registry],
-    async collect() {
-      for (const { severity, count: open } of await count().catch(() => unknown))
-        this.set({ severity }, open);
-    },
+  metrics.gauge('tallyhook_incidents_open', async () => {
+    const open = await count().catch(() => unknown);
+    return open.map(({ severity, count: value }) => ({ labels: { severity }, value }));
   });
 }

@@ -9,7 +9,7 @@ import {
   SOURCE_SILENT,
   UNAUTHORIZED_STORM,
 } from '../base/conditions.ts';
-import type { Looks, Signs } from '../ledger/index.ts';
+import type { Looks, overdueSecrets, Signs } from '../ledger/index.ts';
 
 export type ReplicaSigns = {
   readonly signs: Signs;
@@ -29,6 +29,8 @@ export type Seen = {
   readonly lapse?: Lapse | undefined;
   /** The configured ones. */
   readonly sources: readonly string[];
+  /** Those that used a secret after its time, and how long ago last. */
+  readonly overdue?: ReturnType<typeof overdueSecrets>;
   /** Of all times in thresholds, for tests. */
   readonly scale?: number;
 };
@@ -132,6 +134,14 @@ const BY_LOOKS: Partial<Record<ConditionName, (input: Input) => readonly Finding
     });
     return orNone(silent, 'No source that delivers around the clock is silent.');
   },
+  'secret-overdue': ({ overdue = [], scale }) => {
+    const recent = overdue.flatMap(({ source, lastUsedS }) => {
+      if (lastUsedS >= CONDITIONS['secret-overdue'].threshold * scale) return [];
+      const summary = `A delivery of ${source} was verified by a secret that should not be used any more.`;
+      return [{ ...finding(true, lastUsedS, summary), subject: source }];
+    });
+    return orNone(recent, 'No source uses a secret after its time.');
+  },
   'unauthorized-storm': ({ looks }) => {
     const { threshold } = CONDITIONS['unauthorized-storm'];
     const storms = looks.sources.flatMap(({ source, unauthorized10m: refused, deliveries10m: all }) => {
@@ -173,20 +183,6 @@ const BY_SIGNS: Partial<Record<ConditionName, (known: Known) => readonly Finding
     return [{ isSo, value: longest?.forS ?? 0, summary, was: longest }];
   },
   'disk-full': diskFull,
-  'secret-overdue': ({ replicas, scale }) => {
-    const prefix = 'secret-overdue:';
-    const names = replicas.flatMap(({ signs }) =>
-      Object.keys(signs).filter((sign) => sign.startsWith(prefix)),
-    );
-    const overdue = [...new Set(names)].flatMap((sign) => {
-      const agoS = lastOf(replicas, sign);
-      if (agoS >= CONDITIONS['secret-overdue'].threshold * scale) return [];
-      const source = sign.slice(prefix.length);
-      const summary = `A delivery of ${source} was verified by a secret that it should not use any more.`;
-      return [{ ...finding(true, agoS, summary), subject: source }];
-    });
-    return orNone(overdue, 'No source uses a secret after its time.');
-  },
   'starved-pool': recently('starved-pool', {
     so: 'A replica got no session with Postgres in time.',
     otherwise: 'Each replica gets its sessions with Postgres in time.',

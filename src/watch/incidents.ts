@@ -137,6 +137,7 @@ told as (
   insert into incident_messages (id, incident_id, moment, channel, due_at)
   select m.id, m.incident, m.moment, m.channel, clock_timestamp()
   from fence, jsonb_to_recordset($6::jsonb) as m (id uuid, incident uuid, moment text, channel text)
+  on conflict (incident_id, moment, channel) do nothing
 )
 select from fence`,
 };

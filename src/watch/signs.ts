@@ -1,6 +1,7 @@
 // What this replica alone knows, and nothing in the database tells: its way to the broker and to Postgres, and what its counters have
 // counted. For each sign it remembers when it was last so, and of states also for how long. Asks nobody who is not asked anyway.
 
+import type { COUNTERS as METRICS } from '../base/metric-table.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Signs } from '../ledger/index.ts';
 
@@ -15,12 +16,11 @@ const SAMPLES_BETWEEN = 3;
 /** Longer than any condition looks back. */
 const FORGET_S = 3_600;
 
-/** A sign of each counter: it is so when the counter has grown. With `of`, there is one for each value of this label. */
+/** A sign of each counter: it is so when the counter has grown. */
 const COUNTERS: readonly {
   readonly sign: string;
-  readonly metric: string;
+  readonly metric: keyof typeof METRICS;
   readonly where?: Readonly<Record<string, readonly string[]>>;
-  readonly of?: string;
 }[] = [
   { sign: 'disk-full', metric: 'tallyhook_database_refusals_total', where: { kind: ['disk_full'] } },
   {
@@ -34,7 +34,6 @@ const COUNTERS: readonly {
     where: { reason: ['address', 'full', 'room'] },
   },
   { sign: 'log-dropped', metric: 'tallyhook_log_lines_dropped_total' },
-  { sign: 'secret-overdue', metric: 'tallyhook_overdue_secret_deliveries_total', of: 'source' },
 ];
 
 type Run = { readonly firstMs: number; lastMs: number };
@@ -75,11 +74,10 @@ export function createSigns(options: {
 
   async function countersGrew(): Promise<void> {
     for (const counter of COUNTERS) {
-      for (const [sign, total] of await totalsOf(metrics.registry, counter)) {
-        const before = totals.get(sign) ?? 0;
-        if (total > before) note(sign);
-        totals.set(sign, total);
-      }
+      const { sign } = counter;
+      const total = await totalOf(metrics.registry, counter);
+      if (total > (totals.get(sign) ?? 0)) note(sign);
+      totals.set(sign, total);
     }
   }
 
@@ -111,17 +109,15 @@ const isState = (sign: string) => ['broker-away', 'broker-blocked', 'postgres-aw
 
 const rounded = (seconds: number) => Math.round(seconds * 10) / 10;
 
-async function totalsOf(
+async function totalOf(
   registry: Metrics['registry'],
-  { sign, metric, where = {}, of }: (typeof COUNTERS)[number],
-): Promise<Map<string, number>> {
-  const found = new Map<string, number>();
+  { metric, where = {} }: (typeof COUNTERS)[number],
+): Promise<number> {
   const { values = [] } = (await registry.getSingleMetric(metric)?.get()) ?? {};
-  for (const { labels, value } of values) {
-    const given = labels as Readonly<Record<string, string | number | undefined>>;
-    if (!Object.entries(where).every(([label, wanted]) => wanted.includes(String(given[label])))) continue;
-    const key = of === undefined ? sign : `${sign}:${String(given[of])}`;
-    found.set(key, (found.get(key) ?? 0) + value);
-  }
-  return found;
+  return values
+    .filter(({ labels }) => {
+      const given = labels as Readonly<Record<string, string | number | undefined>>;
+      return Object.entries(where).every(([label, wanted]) => wanted.includes(String(given[label])));
+    })
+    .reduce((sum, { value }) => sum + value, 0);
 }

@@ -5,7 +5,13 @@ import { randomUUIDv7 } from 'node:crypto';
 import { type ConditionName, CONDITIONS } from '../base/conditions.ts';
 import type { Logger } from '../base/log/log.ts';
 import { describeError } from '../base/errors.ts';
-import { type DatabaseConnection, type Lease, readLooks } from '../ledger/index.ts';
+import {
+  type DatabaseConnection,
+  type ExpiringSecret,
+  type Lease,
+  overdueSecrets,
+  readLooks,
+} from '../ledger/index.ts';
 import { type ConditionNow, conditionsNow, type ReplicaSigns, type Seen } from './conditions-now.ts';
 import { type Channel, readDecisions, type Remembered, remember, writeIncidents } from './incidents.ts';
 import { judge, type Sighting } from './judge.ts';
@@ -16,12 +22,19 @@ const SAY_MS = 10 * 60_000;
 /** One may fail, and one may be slow. */
 const LOOKS_MISSED = 3;
 
+/** Of SOURCES_FILE. */
+export type Configured = {
+  readonly names: readonly string[];
+  /** Secrets that should be used until some time. */
+  readonly expiring: readonly ExpiringSecret[];
+};
+
 export type WatchParts = {
   readonly connection: Pick<DatabaseConnection, 'execute' | 'db'>;
   readonly lease: Pick<Lease, 'holder' | 'epoch' | 'isLeading'>;
   /** Of this replica, as they are now. */
   readonly signs: () => ReplicaSigns['signs'];
-  readonly sources: () => readonly string[];
+  readonly sources: () => Configured;
   readonly channels: () => readonly Channel[];
   readonly timing: { readonly lookMs: number; readonly scale: number; readonly lateAfterS: number };
   /** Monotonic milliseconds. */
@@ -52,8 +65,16 @@ export function createWatch(parts: WatchParts): Watch {
   async function see(): Promise<{ seen: Seen; remembered: Remembered }> {
     const looks = await readLooks(connection.db);
     const remembered = await remember(connection, lease.holder, timing);
-    const { others, lapse } = remembered;
-    const seen = { looks, replicas: [ownSigns(), ...others], lapse, sources: sources(), scale: timing.scale };
+    const { others, lapse, nowMs } = remembered;
+    const { names, expiring } = sources();
+    const seen = {
+      looks,
+      replicas: [ownSigns(), ...others],
+      lapse,
+      sources: names,
+      overdue: overdueSecrets(looks.sources, expiring, nowMs),
+      scale: timing.scale,
+    };
     return { seen, remembered };
   }
 
@@ -110,12 +131,18 @@ export function createWatch(parts: WatchParts): Watch {
     },
     isWell: () => now() - lastLook.atMs <= LOOKS_MISSED * timing.lookMs && !lastLook.isCritical,
     conditions: async () => {
-      const known = { replicas: [ownSigns()], sources: sources(), scale: timing.scale };
-      const seen = await see().then(
-        (found) => found.seen,
-        () => ({ ...known, looks: undefined }),
+      const alone: Seen = {
+        looks: undefined,
+        replicas: [ownSigns()],
+        sources: sources().names,
+        scale: timing.scale,
+      };
+      return conditionsNow(
+        await see().then(
+          ({ seen }) => seen,
+          () => alone,
+        ),
       );
-      return conditionsNow(seen);
     },
   };
 }

@@ -80,6 +80,7 @@ test('while Postgres does not answer, only what needs no look is told', () => {
     'conflicts',
     'stuck-jobs',
     'unauthorized-storm',
+    'secret-overdue',
   ]);
 });
 
@@ -205,15 +206,23 @@ test('a sign of any replica is so for as long as its condition looks back', () =
     'starved-pool': 295,
     'connections-dropped': 294,
     'log-dropped': 0,
-    'secret-overdue:team-a': 3_000,
   };
   expect(soIn({ replicas: [replica(), replica(signs, 5)] }).map(([name]) => name)).toEqual([
-    'secret-overdue',
     'connections-dropped',
     'log-dropped',
   ]);
-  expect(one('secret-overdue', { replicas: [replica(signs)] })).toMatchObject({
-    subject: 'team-a',
-    isSo: true,
-  });
+});
+
+test('a secret is overdue if it was used in the last hour after its time', () => {
+  const overdue = [
+    { source: 'team-a', lastUsedS: 3_599 },
+    { source: 'team-b', lastUsedS: 3_600 },
+  ];
+  expect(soIn({ overdue })).toEqual([
+    [
+      'secret-overdue',
+      'team-a',
+      'A delivery of team-a was verified by a secret that should not be used any more.',
+    ],
+  ]);
 });
