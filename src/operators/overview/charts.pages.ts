@@ -51,10 +51,10 @@ function timesChart(
   return html`<div>${lineChart({
     id,
     title,
-    summary: `${what}, in the last ${span}: ${parts}. Each step shows its slowest source.`,
+    summary: `${what}, in the last ${span}: ${parts}. Each step shows the percentiles of all that happened in it.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `slowest: ${duration(top)}`,
+    scale: (top) => `up to ${duration(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => duration(value) ?? '' })}</div>`;
 }

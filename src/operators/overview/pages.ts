@@ -31,7 +31,7 @@ export const overview = get(
     const { spanS, stepS, name } = RANGES[range];
     const from = new Date(Date.now() - spanS * 1_000).toISOString();
     const [stats, situation] = await Promise.all([
-      visit.calls.call('getStats', Stats, { query: { from, step: stepS, source } }),
+      visit.calls.call('getStats', Stats, { query: { from, step: stepS, source, together: 'true' } }),
       readSituation(visit),
     ]);
     return {

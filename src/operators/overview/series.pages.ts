@@ -8,8 +8,8 @@ import type { Stats } from '../statistics/contract.ts';
 export type StatsAnswer = z.output<typeof Stats>;
 type Item = StatsAnswer['items'][number];
 
-/** What happened in one step, at all its sources. */
-export type Step = { readonly at: string; readonly items: readonly Item[] };
+/** What happened in one step, at all sources together. Without an item nothing did. */
+export type Step = { readonly at: string; readonly item: Item | undefined };
 
 /** From the bottom of a bar to its top, with the look of each. */
 const OUTCOMES: readonly (readonly [outcome: string, form: string])[] = [
@@ -27,16 +27,15 @@ const PERCENTILES = ['p50', 'p90', 'p99'] as const;
 
 /** All steps from the first to the last, oldest first. */
 export function stepsOf({ from, to, step, items }: StatsAnswer): Step[] {
-  const byTime = Map.groupBy(items, ({ at }) => Date.parse(at));
+  const byTime = new Map(items.map((item) => [Date.parse(item.at), item]));
   const steps: Step[] = [];
   for (let at = Date.parse(from); at < Date.parse(to); at += step * 1_000) {
-    steps.push({ at: new Date(at).toISOString(), items: byTime.get(at) ?? [] });
+    steps.push({ at: new Date(at).toISOString(), item: byTime.get(at) });
   }
   return steps;
 }
 
-export const deliveriesIn = ({ items }: Step, outcome: string): number =>
-  items.reduce((sum, { deliveries }) => sum + (deliveries[outcome] ?? 0), 0);
+export const deliveriesIn = ({ item }: Step, outcome: string): number => item?.deliveries[outcome] ?? 0;
 
 /** The outcomes that there were. */
 export function outcomeSeries(steps: readonly Step[], { total }: StatsAnswer): Series[] {
@@ -48,7 +47,6 @@ export function outcomeSeries(steps: readonly Step[], { total }: StatsAnswer): S
   }));
 }
 
-/** Percentiles of several sources have no sum: a step shows those of its slowest source. */
 export function percentileSeries(
   steps: readonly Step[],
   measure: 'answer_ms' | 'lag_ms',
@@ -57,12 +55,7 @@ export function percentileSeries(
   return PERCENTILES.map((percentile) => ({
     name: percentile,
     form: percentile,
-    values: steps.map(({ items }) => slowest(items.map((item) => item[measure]?.[percentile]))),
+    values: steps.map(({ item }) => item?.[measure]?.[percentile] ?? null),
     total: totalOf(percentile),
   }));
-}
-
-function slowest(values: readonly (number | undefined)[]): number | null {
-  const measured = values.filter((value) => value !== undefined);
-  return measured.length === 0 ? null : Math.max(...measured);
 }

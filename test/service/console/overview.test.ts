@@ -62,6 +62,13 @@ test('a broker that cannot be reached is said first', async () => {
   expect(text).not.toContain('All is well');
 });
 
+test('while the broker cannot be reached, the outbox says so above what waits for it', async () => {
+  await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
+  await deliver(relay.webhooks, completed(newJobId()));
+  const { text } = await (await visitConsole(relay)).get('/console/outbox');
+  expect(text).toContain('RabbitMQ cannot be reached. What is pending waits for it');
+});
+
 test('the charts show each outcome with its number, and have a table', async () => {
   await using relay = await startTestService();
   const jobId = newJobId();
