@@ -2,6 +2,7 @@
 
 import type { z } from 'zod';
 import type { Series } from '../kernel/view/chart.ts';
+import { address } from '../kernel/view/links.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import type { Stats } from '../statistics/contract.ts';
 
@@ -35,16 +36,35 @@ export function stepsOf({ from, to, step, items }: StatsAnswer): Step[] {
   return steps;
 }
 
-export const deliveriesIn = ({ item }: Step, outcome: string): number => item?.deliveries[outcome] ?? 0;
+const RESULTS: readonly (readonly [result: string, form: string])[] = [
+  ['confirmed', 'good'],
+  ['returned', 'warn'],
+  ['nacked', 'bad'],
+  ['failed', 'bad faint'],
+];
 
-/** The outcomes that there were. */
-export function outcomeSeries(steps: readonly Step[], { total }: StatsAnswer): Series[] {
-  return OUTCOMES.filter(([outcome]) => (total.deliveries[outcome] ?? 0) > 0).map(([outcome, form]) => ({
-    name: outcome,
-    form,
-    values: steps.map((step) => deliveriesIn(step, outcome)),
-    total: exact(total.deliveries[outcome] ?? 0),
-  }));
+const COUNTS = { deliveries: OUTCOMES, publications: RESULTS } as const;
+
+/** The outcomes, or results, that there were, each with its list. */
+export function countSeries(
+  counted: keyof typeof COUNTS,
+  steps: readonly Step[],
+  { total, from, to }: StatsAnswer,
+  source: string | undefined,
+): Series[] {
+  const filter = counted === 'deliveries' ? 'outcome' : 'result';
+  return COUNTS[counted]
+    .filter(([name]) => (total[counted][name] ?? 0) > 0)
+    .map(([name, form]) => ({
+      name,
+      form,
+      values: steps.map(({ item }) => item?.[counted][name] ?? 0),
+      total: exact(total[counted][name] ?? 0),
+      // What was answered with 503 left no delivery.
+      ...(name !== 'unavailable' && {
+        href: address(`/console/${counted}`, { [filter]: name, source, from, to }),
+      }),
+    }));
 }
 
 export function percentileSeries(
