@@ -3,7 +3,7 @@
 import { cached } from '../base/collections/cached.ts';
 import { describeError } from '../base/errors.ts';
 import type { Parts } from '../base/parts.ts';
-import { createLease, type DatabaseConnection, type Signs } from '../ledger/index.ts';
+import { createLease, type DatabaseConnection, type Lease, type Signs } from '../ledger/index.ts';
 import { type Channel, countOpen } from './incidents.ts';
 import { createSigns, type ReplicaStates } from './signs.ts';
 import { type Configured, createWatch, type Watch } from './watch.ts';
@@ -32,7 +32,8 @@ export const WATCH_TIMING: WatchTiming = {
 
 const COUNT_CACHE_MS = 5_000;
 
-export type Watching = Pick<Watch, 'conditions'> & {
+export type Watching = Pick<Watch, 'conditions' | 'isWell'> & {
+  readonly lease: Pick<Lease, 'holder' | 'epoch' | 'isLeading'>;
   readonly signs: () => Signs;
   /** Postgres was away just now, found out elsewhere. */
   readonly postgresWasAway: () => void;
@@ -78,6 +79,8 @@ export function composeWatch(
   exposeOpen(parts);
   return {
     conditions: watch.conditions,
+    isWell: watch.isWell,
+    lease,
     signs: signs.read,
     postgresWasAway: () => signs.note('postgres-away'),
     start: () => {

@@ -12,9 +12,18 @@ import {
   readLooks,
 } from '../ledger/index.ts';
 import { type ConditionNow, conditionsNow, type ReplicaSigns, type Seen } from './conditions-now.ts';
-import { type Channel, readDecisions, type Remembered, remember, writeIncidents } from './incidents.ts';
-import { judge } from './judge.ts';
+import {
+  type Channel,
+  readDecisions,
+  type Remembered,
+  remember,
+  severityOf,
+  writeIncidents,
+} from './incidents.ts';
+import { judge, type Judged } from './judge.ts';
 
+/** Two looks may fail or be slow. */
+const WELL_LOOKS = 3;
 /** One line of looks that fail in so long: Postgres is away, as a rule, and other lines say so. */
 const SAY_MS = 10 * 60_000;
 
@@ -42,6 +51,8 @@ export type Watch = {
   readonly start: () => void;
   /** Begins no more looks, and resolves when none is under way. */
   readonly end: () => Promise<void>;
+  /** This replica has the lease, its last looks worked, and nothing critical goes on: what it says is true of the whole service. */
+  readonly isWell: () => boolean;
   /** As this replica sees them at this moment, whoever has the lease. Never rejects. */
   readonly conditions: () => Promise<readonly ConditionNow[]>;
 };
@@ -52,6 +63,7 @@ export function createWatch(parts: WatchParts): Watch {
   let isEnded = false;
   let looking = Promise.resolve();
   let saidMs = Number.NEGATIVE_INFINITY;
+  let wellMs = Number.NEGATIVE_INFINITY;
 
   const ownSigns = (): ReplicaSigns => ({ signs: signs(), ageS: 0, isLate: false });
 
@@ -92,6 +104,7 @@ export function createWatch(parts: WatchParts): Watch {
       channels,
     });
     if (!isOurs) return;
+    wellMs = hasCritical(judged) ? Number.NEGATIVE_INFINITY : now();
     for (const { now: condition } of judged.begun)
       log.warn(wordsOf(condition.name, condition.subject), `an incident begins: ${condition.summary}`);
     for (const { name, subject, endedMs } of judged.known)
@@ -121,6 +134,7 @@ export function createWatch(parts: WatchParts): Watch {
       clearTimeout(timer);
       return looking;
     },
+    isWell: () => lease.isLeading() && now() - wellMs < WELL_LOOKS * timing.lookMs,
     conditions: async () => {
       const alone: Seen = {
         looks: undefined,
@@ -136,6 +150,13 @@ export function createWatch(parts: WatchParts): Watch {
       );
     },
   };
+}
+
+function hasCritical({ begun, known }: Judged): boolean {
+  const names = known.filter(({ endedMs }) => endedMs === null).map(({ name }) => name);
+  return [...names, ...begun.map(({ now: { name } }) => name)].some(
+    (name) => severityOf(name) === 'critical',
+  );
 }
 
 const wordsOf = (condition: string, subject: string) =>
