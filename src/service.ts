@@ -16,6 +16,7 @@ import { composeIntake, createSources } from './intake/index.ts';
 import {
   composeCounts,
   composeHeartbeat,
+  composeLooks,
   connectDatabase,
   createIdentity,
   createLossWatch,
@@ -31,6 +32,7 @@ import { createMetrics } from './base/metrics.ts';
 import { appendToLog, composeOperators, composeReplays } from './operators/index.ts';
 import type { Parts } from './base/parts.ts';
 import { composeRelay } from './relay/index.ts';
+import { composeWatch, type WatchTiming } from './watch/index.ts';
 import { version } from './base/version.ts';
 
 export type Service = AsyncDisposable & {
@@ -47,9 +49,11 @@ type StartOptions = {
   readonly signal?: AbortSignal;
   /** Lines of the log that were dropped so far, for the metrics. */
   readonly droppedLogLines?: () => number;
+  /** For tests, which cannot wait for minutes. */
+  readonly watchTiming?: WatchTiming;
 };
 
-/** One for replays, one for upkeep and missing partitions, one to look for lost deliveries. */
+/** One for replays, one for upkeep and missing partitions, one for the looks of the watch and, after a restore, to look for lost deliveries. */
 const BACKGROUND_CONNECTIONS = 3;
 /**
  * Operators behind one proxy share an address; they may take half of the connections, so that those on the machine itself are not
@@ -78,7 +82,7 @@ export async function startService(config: Config, options: StartOptions): Promi
 
 async function compose(
   config: Config,
-  { log, signal, droppedLogLines = () => 0 }: StartOptions,
+  { log, signal, droppedLogLines = () => 0, watchTiming }: StartOptions,
   started: AsyncDisposableStack,
 ): Promise<Service> {
   const state = { prepared: false, draining: false, port: config.http.port };
@@ -101,8 +105,13 @@ async function compose(
   started.defer(database.close);
   const lossWatch = composeLossWatch(config, database, parts);
   const upkeep = createUpkeep(config, database, { ...parts, beforeDrop: saveContent }); // before the servers, whose stop must not wait for it
-  const heartbeat = composeHeartbeat(config, parts);
+  const heartbeat = composeHeartbeat(config, {
+    ...parts,
+    signs: () => watch.signs(),
+    intervalMs: watchTiming?.beatMs,
+  });
   const counts = composeCounts(config, parts);
+  composeLooks(config, { ...parts, sources: () => sources.current().names });
   const relay = composeRelay(config, { ...parts, counts });
   const replays = composeReplays({
     ...parts,
@@ -133,14 +142,19 @@ async function compose(
     state,
     broker: relay.brokerState,
   });
-  metrics.gauge('tallyhook_database_connected', '1 while Postgres takes deliveries.', async () =>
-    Number((await readiness()).postgres === 'up'),
-  );
-  metrics.counted(
-    'tallyhook_log_lines_dropped_total',
-    'Lines of the log that were dropped while nobody read it, or lost to an error of its output.',
-    droppedLogLines,
-  );
+  metrics.gauge('tallyhook_database_connected', async () => Number((await readiness()).postgres === 'up'));
+  metrics.counted('tallyhook_log_lines_dropped_total', droppedLogLines);
+
+  const watch = composeWatch({
+    ...parts,
+    connection: database,
+    beside: heartbeat.connection,
+    broker: relay.brokerState,
+    takesDeliveries: intake.canRecord,
+    sources: sources.current,
+    channels: () => [],
+    timing: watchTiming,
+  });
 
   const ending = new AbortController();
   // Each operation of the operators' API is listed in operators/compose.ts.
@@ -170,11 +184,12 @@ async function compose(
   const ports = { port: intakeServer.port, operatorPort: operatorServer.port };
   log.info({ ...ports, replica: parts.replicaId }, 'listening');
 
-  await prepareLedger(config, database, { log, signal });
+  await prepareLedger(config, database, { log, signal, onAway: watch.postgresWasAway });
   await intake.prepare();
   state.prepared = true;
   upkeep.start();
   heartbeat.start();
+  watch.start();
   relay.start();
   replays.start();
 
@@ -210,33 +225,16 @@ function composeLossWatch(
   });
   started.defer(lossWatch.close);
   identity.onChange(() => void lossWatch.look());
-  metrics.counted(
-    'tallyhook_database_losses_total',
-    'How often the database had lost deliveries that this replica had acknowledged.',
-    lossWatch.losses,
-  );
+  metrics.counted('tallyhook_database_losses_total', lossWatch.losses);
   return lossWatch;
 }
 
 /** The connections of the two servers. Those of trusted proxies have no limit for their address. */
 function composeAllConnections({ http }: Config, isExempt: (remoteAddress: string) => boolean, parts: Parts) {
   const limits = { connections: http.maxConnections, perAddress: http.maxConnectionsPerAddress };
-  const intakeConnections = composeConnections(
-    {
-      face: 'intake',
-      limits,
-      isExempt,
-      gauge: { name: 'tallyhook_connections', help: 'Open connections of senders.' },
-    },
-    parts,
-  );
+  const intakeConnections = composeConnections({ face: 'intake', limits, isExempt }, parts);
   const operatorConnections = composeConnections(
-    {
-      face: 'operators',
-      limits: OPERATOR_LIMITS,
-      isExempt,
-      gauge: { name: 'tallyhook_operator_connections', help: "Open connections to the operators' port." },
-    },
+    { face: 'operators', limits: OPERATOR_LIMITS, isExempt },
     parts,
   );
   return { intakeConnections, operatorConnections };

@@ -49,6 +49,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/fault/restore.test.ts',
       'test/fault/standby.test.ts',
       'test/fault/subscribers.test.ts',
+      'test/fault/watch.test.ts', // service/watch, unit/watch
       'test/service/ledger/pgbouncer.test.ts',
     ],
   },

@@ -32,6 +32,10 @@ export const ROOMS = {
     may: ['event', 'http', 'ledger', 'specifications', 'terminal', 'web'],
     because: 'What operators set going is a write to the ledger: the relay picks it up.',
   },
+  watch: {
+    may: ['ledger'],
+    because: 'The watch looks at what the others have left in the ledger, and knows none of them.',
+  },
   origin: {
     may: [],
     because: 'The client knows the conversion service by its interface alone.',
@@ -88,7 +92,7 @@ export const ROOMS = {
 
 /** The files of src itself. */
 export const ROOT: Room = {
-  may: ['event', 'http', 'intake', 'ledger', 'operators', 'relay'],
+  may: ['event', 'http', 'intake', 'ledger', 'operators', 'relay', 'watch'],
   because: 'Only the command line knows itself, the sandbox, the subscriber and the client of the service.',
 };
 

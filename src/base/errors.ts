@@ -1,6 +1,8 @@
 // The errors that several rooms throw on purpose, each with a literal `name` and a stable `code`. Expected outcomes (a duplicate,
 // a conflict, a returned publication) are return values instead. No message may contain a secret, a body or a connection string.
 
+import type { SessionFault } from './closed-sets.ts';
+
 /** The environment or a sources file is not valid. `faults` names every variable at fault, and never a value. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
@@ -35,14 +37,8 @@ export class SchemaError extends Error {
 /** A session with Postgres is not what our promises depend on, or there is none. It is closed; a later one may be. */
 export class SessionError extends Error {
   override readonly name = 'SessionError';
-  readonly code:
-    | 'session_unfit'
-    | 'read_only'
-    | 'pooler_unfit'
-    | 'tls_failed'
-    | 'starved'
-    | 'unanswered'
-    | 'unreplicated';
+  /** The last two are of statements, and not of sessions that begin. */
+  readonly code: SessionFault | 'unanswered' | 'unreplicated';
 
   constructor(code: SessionError['code'], message: string, options?: ErrorOptions) {
     super(message, options);

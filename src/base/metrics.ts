@@ -1,151 +1,128 @@
-// The metrics for Prometheus, on a registry of their own: two services in one process do not share numbers.
-// Labels come from closed sets (configured sources, outcomes, results), so their number is bounded.
+// The metrics for Prometheus, on a registry of their own: two services in one process do not share numbers. Which ones there are is
+// in metric-table.ts. All of them exist from the start: each counter and histogram at 0 for all that its labels can be.
 
-import {
-  Counter,
-  collectDefaultMetrics,
-  Gauge,
-  Histogram,
-  type HistogramConfiguration,
-  Registry,
-} from 'prom-client';
-import type { DeliveryOutcome, PublicationResult } from '../ledger/index.ts';
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { GC_KINDS } from './closed-sets.ts';
+import { COUNTERS, GAUGES, HISTOGRAMS, type Labels } from './metric-table.ts';
 import { UNKNOWN_SOURCE } from './text/source-name.ts';
 
 export type Metrics = ReturnType<typeof createMetrics>;
 
-/** From a millisecond to the sender's limit of 10 s. */
-const ANSWER_BUCKETS_S = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+type CounterName = keyof typeof COUNTERS;
+type HistogramName = keyof typeof HISTOGRAMS;
+type GaugeName = keyof typeof GAUGES;
 
-const OUTCOMES: readonly (DeliveryOutcome | 'unavailable')[] = [
-  'accepted',
-  'duplicate',
-  'conflict',
-  'quarantined',
-  'malformed',
-  'unauthorized',
-  'refused',
-  'unavailable',
-];
-const PUBLICATION_RESULTS: readonly PublicationResult[] = ['confirmed', 'returned', 'nacked', 'failed'];
-const BATCH_RESULTS = ['committed', 'failed'] as const;
+/** What a metric's labels may be. */
+type LabelsOf<Metric> = Metric extends { readonly labels: infer All }
+  ? { readonly [Label in keyof All]: All[Label] extends readonly (infer Value)[] ? Value : string }
+  : Readonly<Record<never, never>>;
 
-/**
- * A counter that does not start at 0 hides its first event. So each exists from the first scrape, for each value of its labels.
- * @param options.sources the configured ones now. They may change.
- */
-export function createMetrics(options: { version: string; sources: () => readonly string[] }) {
+type CounterOf<Name extends CounterName> = {
+  readonly inc: (labels: LabelsOf<(typeof COUNTERS)[Name]>, by?: number) => void;
+};
+type HistogramOf<Name extends HistogramName> = {
+  readonly observe: (labels: LabelsOf<(typeof HISTOGRAMS)[Name]>, value: number) => void;
+};
+
+type Series<Label extends string> = {
+  readonly labels: Readonly<Record<Label, string>>;
+  readonly value: number;
+};
+/** One value, or those of a gauge with labels. */
+type Reading<Name extends GaugeName> = (typeof GAUGES)[Name] extends {
+  readonly labels: readonly (infer Label extends string)[];
+}
+  ? readonly Series<Label>[]
+  : number;
+
+/** @param options.sources the configured ones now. They may change. */
+export function createMetrics({ version, sources }: { version: string; sources: () => readonly string[] }) {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
+  const collections = registry.getSingleMetric('nodejs_gc_duration_seconds') as Histogram<'kind'>;
+  for (const kind of GC_KINDS) collections.zero({ kind });
 
-  const buildInfo = new Gauge({
-    name: 'tallyhook_build_info',
-    help: 'Always 1; the version is in the label.',
-    labelNames: ['version', 'node'],
-    registers,
-  });
-  const publications = new Counter({
-    name: 'tallyhook_publications_total',
-    help: 'Publish attempts by result.',
-    labelNames: ['result'],
-    registers,
-  });
-  for (const result of PUBLICATION_RESULTS) publications.inc({ result }, 0);
-  buildInfo.set({ version: options.version, node: process.version }, 1);
+  const valuesOf = (values: Labels[string]) => {
+    if (typeof values !== 'string') return values;
+    return values === 'any' ? [...sources(), UNKNOWN_SOURCE] : sources();
+  };
+  /** Every combination of the labels' values. */
+  const seriesOf = (labels: Labels) =>
+    Object.entries(labels).reduce<Readonly<Record<string, string>>[]>(
+      (series, [label, values]) =>
+        series.flatMap((one) => valuesOf(values).map((value) => ({ ...one, [label]: value }))),
+      [{}],
+    );
+
+  const counts = new Map<CounterName, () => number>();
+  function counter<Name extends CounterName>(name: Name): CounterOf<Name> {
+    const { help, labels = {} }: { help: string; labels?: Labels } = COUNTERS[name];
+    return new Counter({
+      name,
+      help,
+      labelNames: Object.keys(labels),
+      registers,
+      collect() {
+        const count = counts.get(name);
+        if (count !== undefined) {
+          this.reset();
+          this.inc(count());
+        }
+        // Each time, since a source may have come.
+        for (const series of seriesOf(labels)) this.inc(series, 0);
+      },
+    });
+  }
+
+  function histogram<Name extends HistogramName>(name: Name): HistogramOf<Name> {
+    const { labels = {}, ...described }: Described = HISTOGRAMS[name];
+    const made = new Histogram({ ...described, name, labelNames: Object.keys(labels), registers });
+    for (const series of seriesOf(labels)) made.zero(series);
+    return made;
+  }
+
+  const readings = new Map<GaugeName, () => unknown>();
+  function gauge<Name extends GaugeName>(name: Name): void {
+    const { help, labels = [] }: { help: string; labels?: readonly string[] } = GAUGES[name];
+    new Gauge({
+      name,
+      help,
+      labelNames: [...labels],
+      registers,
+      async collect() {
+        const reading = (await readings.get(name)?.()) as number | readonly Series<string>[] | undefined;
+        this.reset();
+        if (typeof reading !== 'object') return this.set(reading ?? Number.NaN);
+        for (const { labels: of, value } of reading) this.set(of, value);
+      },
+    });
+  }
+  for (const name of Object.keys(GAUGES) as GaugeName[]) gauge(name);
+  readings.set('tallyhook_build_info', () => [{ labels: { version, node: process.version }, value: 1 }]);
+  const countedNames = ['tallyhook_database_losses_total', 'tallyhook_log_lines_dropped_total'] as const;
+  for (const name of countedNames) counter(name);
 
   return {
     registry,
-    deliveries: new Counter({
-      name: 'tallyhook_deliveries_total',
-      help: 'Deliveries answered, by source and outcome; outcome "unavailable" was answered with 503.',
-      labelNames: ['source', 'outcome'],
-      registers,
-      collect() {
-        for (const source of [...options.sources(), UNKNOWN_SOURCE]) {
-          for (const outcome of OUTCOMES) this.inc({ source, outcome }, 0);
-        }
-      },
-    }),
-    answerSeconds: startedAtZero('outcome', OUTCOMES, {
-      name: 'tallyhook_answer_seconds',
-      help: 'Time from the head of a delivery to its answer.',
-      buckets: ANSWER_BUCKETS_S,
-      registers,
-    }),
-    batchDeliveries: new Histogram({
-      name: 'tallyhook_batch_deliveries',
-      help: 'Deliveries in one write to the ledger.',
-      buckets: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000],
-      registers,
-    }),
-    batchSeconds: startedAtZero('result', BATCH_RESULTS, {
-      name: 'tallyhook_batch_seconds',
-      help: 'Time of one write to the ledger, commit included.',
-      buckets: ANSWER_BUCKETS_S,
-      registers,
-    }),
-    publications,
-    sessionsRefused: new Counter({
-      name: 'tallyhook_database_sessions_refused_total',
-      help: 'Sessions with Postgres that could not be used, by pool and reason.',
-      labelNames: ['pool', 'reason'],
-      registers,
-    }),
-    publicationSeconds: new Histogram({
-      name: 'tallyhook_publication_seconds',
-      help: 'Time from a publish to its confirm.',
-      buckets: ANSWER_BUCKETS_S,
-      registers,
-    }),
-    relayLagSeconds: new Histogram({
-      name: 'tallyhook_relay_lag_seconds',
-      help: 'Time from the acceptance of an event to its confirm by the broker.',
-      buckets: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5, 30, 60, 300, 3_600],
-      registers,
-    }),
+    answerSeconds: histogram('tallyhook_answer_seconds'),
+    batchDeliveries: histogram('tallyhook_batch_deliveries'),
+    batchSeconds: histogram('tallyhook_batch_seconds'),
+    connectionEnds: counter('tallyhook_connections_ended_total'),
+    databaseRefusals: counter('tallyhook_database_refusals_total'),
+    deliveries: counter('tallyhook_deliveries_total'),
+    overdueSecrets: counter('tallyhook_overdue_secret_deliveries_total'),
+    publications: counter('tallyhook_publications_total'),
+    publicationSeconds: histogram('tallyhook_publication_seconds'),
+    relayLagSeconds: histogram('tallyhook_relay_lag_seconds'),
+    sessionsRefused: counter('tallyhook_database_sessions_refused_total'),
+    unparsed: counter('tallyhook_unparsed_requests_total'),
     /** A counter that is kept elsewhere and read at each scrape. */
-    counted: (name: string, help: string, read: () => number) =>
-      new Counter({
-        name,
-        help,
-        registers,
-        collect() {
-          this.reset();
-          this.inc(read());
-        },
-      }),
-    connectionEnds: new Counter({
-      name: 'tallyhook_connections_ended_total',
-      help: 'Connections that we refused or closed, by face and reason.',
-      labelNames: ['face', 'reason'],
-      registers,
-    }),
-    unparsed: new Counter({
-      name: 'tallyhook_unparsed_requests_total',
-      help: 'Requests that were refused before any route, by face and kind: no HTTP/1.1, or a head that is not taken.',
-      labelNames: ['face', 'kind'],
-      registers,
-    }),
-    /** A gauge whose value is read at each scrape. */
-    gauge: (name: string, help: string, read: () => number | Promise<number>) =>
-      new Gauge({
-        name,
-        help,
-        registers,
-        async collect() {
-          this.set(await read());
-        },
-      }),
+    counted: (name: (typeof countedNames)[number], read: () => number) => void counts.set(name, read),
+    /** A gauge's value is read at each scrape. NaN where it is not known: an error would hide the other metrics. */
+    gauge: <Name extends GaugeName>(name: Name, read: () => Reading<Name> | Promise<Reading<Name>>) =>
+      void readings.set(name, read),
   };
 }
 
-function startedAtZero<Label extends string>(
-  label: Label,
-  values: readonly string[],
-  configuration: Omit<HistogramConfiguration<Label>, 'labelNames'>,
-): Histogram<Label> {
-  const histogram = new Histogram<Label>({ ...configuration, labelNames: [label] });
-  for (const value of values) histogram.zero({ [label]: value } as Record<Label, string>);
-  return histogram;
-}
+type Described = { readonly help: string; readonly labels?: Labels; readonly buckets: number[] };

@@ -6,31 +6,8 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Logger } from 'pino';
+import type { ConnectionEnd } from '../base/closed-sets.ts';
 import { peerAddress } from './address.ts';
-
-/** Why we rejected or ended a connection. */
-export type ConnectionEnd =
-  /** Rejected: its address has all connections that it may have, with a whole request under way on each. */
-  | 'address'
-  /** Rejected: all connections are taken, with a whole request under way on each. */
-  | 'full'
-  /** Another needed its place: it was idle for longest, or it stalled in the middle of a stranger's request. */
-  | 'room'
-  /** Was idle, and had never brought a verified delivery or an admitted token. */
-  | 'idle'
-  /** Did not read its answer. */
-  | 'untaken'
-  /** Pipelined more requests than are taken at once. */
-  | 'pipelined';
-
-export const CONNECTION_ENDS: readonly ConnectionEnd[] = [
-  'address',
-  'full',
-  'room',
-  'idle',
-  'untaken',
-  'pipelined',
-];
 
 export type Connections = {
   /** Takes in a new one, in the place of another if necessary. @returns false when it was rejected and destroyed. */

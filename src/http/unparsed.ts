@@ -3,10 +3,11 @@
 // and what to do. What was sent is never logged, since it may hold secrets.
 
 import type { Logger } from 'pino';
+import type { UnparsedKind } from '../base/closed-sets.ts';
 import { createLimitedLines } from './limited-lines.ts';
 
 /** What it probably is, and what to do. */
-const KINDS = {
+const KINDS: Readonly<Record<UnparsedKind, string>> = {
   tls: 'TLS on a port of plain HTTP: use http:// there, or let a proxy in front end the TLS',
   proxy_protocol:
     'the PROXY protocol, which is not read: switch it off in the balancer, and let it send X-Forwarded-For (TRUSTED_PROXIES)',
@@ -21,11 +22,7 @@ const KINDS = {
   connect: 'CONNECT: somebody takes this port for a proxy',
   expectation: 'an Expect header other than 100-continue: take it out of the client',
   other: 'no HTTP/1.1 that can be read: another protocol, or a client that writes wrong HTTP',
-} as const;
-
-export type UnparsedKind = keyof typeof KINDS;
-
-export const UNPARSED_KINDS = Object.keys(KINDS) as readonly UnparsedKind[];
+};
 
 export type Unparsed = {
   /** `remote`: the other end of the connection. */

@@ -188,7 +188,7 @@ function composeWriter(
     backpressure,
     now,
     observe: ({ deliveries, seconds, failed, error }) => {
-      metrics.batchDeliveries.observe(deliveries);
+      metrics.batchDeliveries.observe({}, deliveries);
       metrics.batchSeconds.observe({ result: failed ? 'failed' : 'committed' }, seconds);
       health.note(error);
       if (failed) logFailure(error);
@@ -207,15 +207,7 @@ function exposeGauges({
   writer: BatchWriter;
   bodies: Bodies;
 }): void {
-  gauge(
-    'tallyhook_write_queue_deliveries',
-    'Deliveries that wait for their commit.',
-    () => writer.waiting().deliveries,
-  );
-  gauge(
-    'tallyhook_write_queue_bytes',
-    'Bytes of deliveries that wait for their commit.',
-    () => writer.waiting().bytes,
-  );
-  gauge('tallyhook_unverified_body_bytes', 'Held for bodies that are being read.', bodies.bufferedBytes);
+  gauge('tallyhook_write_queue_deliveries', () => writer.waiting().deliveries);
+  gauge('tallyhook_write_queue_bytes', () => writer.waiting().bytes);
+  gauge('tallyhook_unverified_body_bytes', bodies.bufferedBytes);
 }

@@ -29,6 +29,8 @@ export type DeliveryObserver = {
   readonly answered: (answer: Answer, elapsedMs: number, asked: Asked) => void;
   /** For an authentic delivery with fields or a status that we do not know. Its answer may have been given already. */
   readonly drifted: (delivery: Delivery, drift: readonly Drift[], outcome: DeliveryOutcome) => void;
+  /** For a delivery that was signed by a secret after its time. */
+  readonly overdue: (source: string) => void;
   /** For a delivery whose sender got 503, and that is recorded all the same, or may be. */
   readonly unconfirmed: (delivery: Delivery) => void;
   /** Writes what is left of the log and the traces, and stops. */
@@ -36,7 +38,7 @@ export type DeliveryObserver = {
 };
 
 export function createDeliveryObserver(options: {
-  metrics: Pick<Metrics, 'deliveries' | 'answerSeconds'>;
+  metrics: Pick<Metrics, 'deliveries' | 'answerSeconds' | 'overdueSecrets'>;
   counts: Counts;
   refusals: RefusalLog;
   trial: Trial;
@@ -120,6 +122,7 @@ export function createDeliveryObserver(options: {
   return {
     answered,
     drifted,
+    overdue: (source) => metrics.overdueSecrets.inc({ source }),
     unconfirmed: ({ id }) => counts.unanswered.notice(id, 'unavailable'),
     close: async () => {
       await Promise.all(explaining);

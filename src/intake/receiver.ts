@@ -69,13 +69,14 @@ export function createReceiver(options: {
   keyRing: () => KeyRing;
   writer: BatchWriter;
   deadlines: Deadlines;
-  observer: Pick<DeliveryObserver, 'drifted' | 'unconfirmed'>;
+  observer: Pick<DeliveryObserver, 'drifted' | 'overdue' | 'unconfirmed'>;
 }): Receiver {
   const { keyRing, writer, deadlines, observer } = options;
 
   async function receive(delivery: Delivery, { body, signature, deadlineMs }: Received): Promise<Answer> {
     const verified = verifySignature(keyRing(), delivery.source, signature, body);
     if (verified === undefined) return rejectUnsigned(delivery, body.length);
+    if (verified.isOverdue) observer.overdue(delivery.source);
     const understanding = understand(verified.body);
     const { drift } = understanding;
     const record = recordOf(delivery, verified, understanding);

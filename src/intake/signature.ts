@@ -3,7 +3,7 @@
 // every call computes and compares the same number of digests.
 
 import { createSecretKey, randomBytes, timingSafeEqual } from 'node:crypto';
-import type { AuthenticBody } from '../ledger/index.ts';
+import type { AuthenticBody, ExpiringSecret } from '../ledger/index.ts';
 import type { Secret } from '../base/signing/secret.ts';
 import { hmacSha256 } from '../base/signing/sha256.ts';
 
@@ -15,12 +15,19 @@ export type KeyRing = {
   readonly secretsOf: (source: string) => readonly Secret[];
   /** Of a source's real secrets; empty for a name that is no source. */
   readonly fingerprintsOf: (source: string) => readonly string[];
+  /** Those with a time by which they should be used no more. */
+  readonly expiring: readonly ExpiringSecret[];
   /** The real secrets of all sources. */
   readonly all: readonly { readonly source: string; readonly secret: Secret }[];
 };
 
 /** Only `verifySignature` makes one. */
-export type Verified = { readonly body: AuthenticBody; readonly fingerprint: string };
+export type Verified = {
+  readonly body: AuthenticBody;
+  readonly fingerprint: string;
+  /** The secret should have been used no more. */
+  readonly isOverdue: boolean;
+};
 
 const SIGNATURE = /^sha256=([0-9a-f]{64})$/;
 const NO_SIGNATURE = Buffer.alloc(32);
@@ -31,11 +38,17 @@ export function createKeyRing(sources: ReadonlyMap<string, readonly Secret[]>): 
   const padded = new Map(
     Array.from(sources, ([name, secrets]) => [name, [...secrets, ...decoys.slice(secrets.length)]] as const),
   );
+  const all = Array.from(sources, ([source, secrets]) =>
+    secrets.map((secret) => ({ source, secret })),
+  ).flat();
   return {
     names: [...sources.keys()],
     secretsOf: (source) => padded.get(source) ?? decoys,
     fingerprintsOf: (source) => sources.get(source)?.map((secret) => secret.fingerprint) ?? [],
-    all: Array.from(sources, ([source, secrets]) => secrets.map((secret) => ({ source, secret }))).flat(),
+    expiring: all.flatMap(({ source, secret: { fingerprint, untilMs } }) =>
+      untilMs === undefined ? [] : [{ source, fingerprint, untilMs }],
+    ),
+    all,
   };
 }
 
@@ -62,14 +75,19 @@ export function verifySignature(
   body: Buffer,
 ): Verified | undefined {
   const claimed = claimedDigest(header);
-  let fingerprint: string | undefined;
+  let matched: Secret | undefined;
   for (const secret of ring.secretsOf(source)) {
     const expected = hmacSha256(secret.key, body);
     // No early exit: a match in the first place must take as long as one in the last.
-    if (timingSafeEqual(expected, claimed ?? NO_SIGNATURE)) fingerprint = secret.fingerprint;
+    if (timingSafeEqual(expected, claimed ?? NO_SIGNATURE)) matched = secret;
   }
-  if (claimed === undefined || fingerprint === undefined) return undefined;
-  return { body: body as AuthenticBody, fingerprint };
+  if (claimed === undefined || matched === undefined) return undefined;
+  const { fingerprint, untilMs } = matched;
+  return {
+    body: body as AuthenticBody,
+    fingerprint,
+    isOverdue: untilMs !== undefined && Date.now() > untilMs,
+  };
 }
 
 function createDecoy(): Secret {

@@ -23,8 +23,22 @@ export type Sources = {
   readonly close: () => void;
 };
 
+const secretEntry = z.union(
+  [
+    z.string(),
+    z.strictObject({
+      secret: z.string(),
+      until: z.iso.datetime({
+        offset: true,
+        error: 'has an "until" that is not a time such as 2026-12-01T00:00:00Z',
+      }),
+    }),
+  ],
+  { error: 'is not a text, or { "secret": …, "until": … }' },
+);
+
 const secretList = z
-  .array(z.string('is not a text'), {
+  .array(secretEntry, {
     error: ({ input }) => (input === undefined ? 'is missing' : 'is not a list'),
   })
   .min(1, 'needs at least one secret')
@@ -159,9 +173,11 @@ function warnOfShared({ all }: KeyRing, log: Logger): void {
   }
 }
 
-function toSecret(text: string, place: string, faults: string[]): Secret[] {
+function toSecret(entry: z.infer<typeof secretEntry>, place: string, faults: string[]): Secret[] {
+  const { secret: text, until } = typeof entry === 'string' ? { secret: entry } : entry;
   const secret = createSecret(text);
-  if (typeof secret !== 'string') return [secret];
+  if (typeof secret !== 'string')
+    return [until === undefined ? secret : { ...secret, untilMs: Date.parse(until) }];
   faults.push(`SOURCES_FILE ${place} ${secret}`);
   return [];
 }

@@ -78,7 +78,7 @@ export function composeCounts(config: Config, { now, log, sessions, started }: P
 export async function prepareLedger(
   config: Config,
   database: DatabaseConnection,
-  { log, signal }: { log: Logger; signal: AbortSignal | undefined },
+  { log, signal, onAway }: { log: Logger; signal: AbortSignal | undefined; onAway?: () => void },
 ): Promise<void> {
   for (;;) {
     signal?.throwIfAborted();
@@ -96,6 +96,7 @@ export async function prepareLedger(
       return;
     } catch (error) {
       if (error instanceof SchemaError && !isAway(error.cause)) throw error;
+      onAway?.();
       log.warn({ err: describeError(error) }, 'Postgres is not ready, trying again');
       await sleep(PREPARE_RETRY_MS);
     }

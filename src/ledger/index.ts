@@ -60,7 +60,9 @@ export { keepDays } from './upkeep/drops.ts';
 export { holdJobs, RELEASE_JOBS } from './recording/hold.ts';
 export { tellLeader } from './recording/outbox-version.ts';
 export { OUTBOX_COUNT_MAX, type OutboxDepth, readOutboxDepth } from './recording/outbox-depth.ts';
+export { composeLooks } from './looks/compose.ts';
 export { IN_QUARANTINE, LOOK_MAX, type Looks, type SourceLook, readLooks } from './looks/looks.ts';
+export { type ExpiringSecret, overdueSecrets } from './looks/overdue.ts';
 export { KEPT, type Part as SizedPart, readParts, TABLES } from './looks/sizes.ts';
 export type {
   Database,
@@ -74,8 +76,9 @@ export { TIME_FORMAT, timeText } from './recording/time-text.ts';
 
 // Start and upkeep
 export { type Counts, composeCounts, prepareLedger } from './compose.ts';
-export { composeHeartbeat, LATE_AFTER_S } from './upkeep/heartbeat.ts';
+export { composeHeartbeat, LATE_AFTER_S, type Signs } from './upkeep/heartbeat.ts';
 export { createIdentity, type Identity } from './sessions/identity.ts';
+export { createLease, type Lease, leaseTimeouts } from './upkeep/lease.ts';
 export { createLossWatch, type Loss, type LossWatch } from './upkeep/loss-watch.ts';
 export { checkSchema, migrate } from './schema/migrate.ts';
 export { type Plan, type PlannedLock, planMigration } from './schema/plan.ts';

@@ -1,20 +1,20 @@
 // The relay's part of the composition: publisher, lease and relay, with their own database connections.
 
 import type { Config } from '../config.ts';
-import { cached } from '../base/collections/cached.ts';
+import type { PoolName } from '../base/closed-sets.ts';
 import { describeError } from '../base/errors.ts';
 import {
   type Counts,
   connectDatabase,
+  createLease,
   type DatabaseOptions,
-  OUTBOX_COUNT_MAX,
-  type OutboxDepth,
+  type Lease,
+  leaseTimeouts,
 } from '../ledger/index.ts';
 import type { Metrics } from '../base/metrics.ts';
 import type { Parts } from '../base/parts.ts';
 import { createHandOff, type HandOff } from './hand-off.ts';
-import { createLease, type Lease, leaseTimeouts } from './lease.ts';
-import { createOutbox, type Outbox } from './outbox.ts';
+import { createOutbox } from './outbox.ts';
 import { createPublisher, type Publisher } from './publisher.ts';
 import { type Backpressure, createRelay, type Relay } from './relay.ts';
 import { topologyOf } from './topology.ts';
@@ -29,11 +29,10 @@ const LEASE_CONNECTIONS = 2;
 const ROUND_CONNECTIONS = 1;
 /** The same for the results of confirmed events, which are a round's, too, but are committed otherwise. */
 const RESULTS_CONNECTIONS = 1;
-/** The write of copies' results, the gauges' query, and what operators have decided. */
-const BESIDE_CONNECTIONS = 3;
+/** The write of copies' results, and what operators have decided. */
+const BESIDE_CONNECTIONS = 2;
 /** A leader that does not reach the broker for longer than this gives the lease up: another replica may reach it. */
 const LEAD_WITHOUT_BROKER_MS = 5_000;
-const DEPTH_CACHE_MS = 5_000;
 
 export type Relaying = {
   /** Whether this replica leads at this moment. */
@@ -62,12 +61,15 @@ export function composeRelay(
   });
   started.defer(publisher.close);
 
-  const connect = (own: Pick<DatabaseOptions, 'name' | 'connections'> & Partial<DatabaseOptions>) => {
+  const connect = (
+    own: { name: PoolName; connections: number } & Partial<Omit<DatabaseOptions, 'name' | 'sessions'>>,
+  ) => {
     const connection = connectDatabase({ ...config.database, plans: 'once', ...own, sessions, log });
     started.defer(connection.close);
     return connection;
   };
   const lease = createLease({
+    name: 'outbox',
     connection: connect({
       ...leaseTimeouts(config.relay.leaseMs),
       name: 'lease',
@@ -110,17 +112,17 @@ export function composeRelay(
     observe: (entry, publication) => {
       const { result, durationMs } = publication;
       metrics.publications.inc({ result });
-      if (result === 'confirmed') metrics.publicationSeconds.observe(durationMs / 1_000);
+      if (result === 'confirmed') metrics.publicationSeconds.observe({}, durationMs / 1_000);
       // A replayed event was accepted long ago: its age is not the relay's lag.
       if (entry.replay !== undefined) return;
       const lagMs = result === 'confirmed' ? Math.max(0, Date.now() - entry.recordedAt.getTime()) : null;
       counts.rollups.published(entry.source, result, lagMs);
-      if (lagMs !== null) metrics.relayLagSeconds.observe(lagMs / 1_000);
+      if (lagMs !== null) metrics.relayLagSeconds.observe({}, lagMs / 1_000);
     },
   });
   started.defer(() => relay.stop(graceMs()));
 
-  exposeGauges({ metrics, now, outbox, relay, lease, publisher });
+  exposeGauges({ metrics, relay, lease, publisher });
   return {
     isLeading: lease.isLeading,
     nudge: relay.nudge,
@@ -134,41 +136,19 @@ export function composeRelay(
   };
 }
 
-function exposeGauges(parts: {
+function exposeGauges({
+  metrics: { gauge },
+  relay,
+  lease,
+  publisher,
+}: {
   metrics: Metrics;
-  now: () => number;
-  outbox: Outbox;
   relay: Relay;
   lease: Lease;
   publisher: Publisher;
 }): void {
-  const { outbox, relay, lease, publisher, now } = parts;
-  const { gauge } = parts.metrics;
-  const depth = cached({ maxAgeMs: DEPTH_CACHE_MS, ask: outbox.depth, now });
-  gauge('tallyhook_relay_in_flight', 'Events published and not confirmed yet.', relay.inFlight);
-  gauge('tallyhook_relay_lease_held', '1 on the replica that leads.', () => Number(lease.isLeading()));
-  gauge('tallyhook_broker_connected', '1 while publishing is possible.', () =>
-    Number(publisher.state().connected),
-  );
-  gauge('tallyhook_broker_blocked', '1 while the broker accepts no more messages.', () =>
-    Number(publisher.state().blocked),
-  );
-  const counted = `, counted up to ${OUTBOX_COUNT_MAX}.`;
-  // NaN while the database cannot be reached: an error would hide the other metrics, and an old depth would be wrong.
-  const known = async (read: (found: OutboxDepth) => number) => depth().then(read, () => Number.NaN);
-  gauge('tallyhook_outbox_pending', `Events still to be published${counted}`, () =>
-    known(({ counts }) => counts.pending),
-  );
-  gauge('tallyhook_outbox_returned', `Events that no queue received${counted}`, () =>
-    known(({ counts }) => counts.returned),
-  );
-  gauge('tallyhook_outbox_parked', `Events that the relay gave up on${counted}`, () =>
-    known(({ counts }) => counts.parked),
-  );
-  gauge('tallyhook_replay_entries', `Replays' copies in the outbox${counted}`, () =>
-    known(({ copies }) => copies),
-  );
-  gauge('tallyhook_outbox_oldest_seconds', 'Age of the oldest event still to be published.', () =>
-    known(({ oldestPendingS }) => oldestPendingS ?? 0),
-  );
+  gauge('tallyhook_relay_in_flight', relay.inFlight);
+  gauge('tallyhook_relay_lease_held', () => Number(lease.isLeading()));
+  gauge('tallyhook_broker_connected', () => Number(publisher.state().connected));
+  gauge('tallyhook_broker_blocked', () => Number(publisher.state().blocked));
 }

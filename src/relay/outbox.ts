@@ -3,7 +3,7 @@
 // (held.ts), or a replay's copy (copies.ts). Each write may be repeated: if two relays believe for a moment that they lead, a
 // message may get a second copy, but none is lost.
 
-import { type DatabaseConnection, type OutboxDepth, readOutboxDepth } from '../ledger/index.ts';
+import type { DatabaseConnection } from '../ledger/index.ts';
 import { settleWhole, takeOut } from './batch-results.ts';
 import { loadCopies } from './copies.ts';
 import { settleCopies } from './copy-results.ts';
@@ -36,7 +36,6 @@ export type Outbox = {
   readonly settle: (results: Unwritten) => Promise<void>;
   /** The same for copies, which it also counts in their replays. Waits for the locks of these replays. */
   readonly settleCopies: (attempts: readonly Attempt[]) => Promise<void>;
-  readonly depth: () => Promise<OutboxDepth>;
 };
 
 /** Each part has connections of its own. */
@@ -71,7 +70,6 @@ export function createOutbox(
       if (kept.length > 0) await recordMissing(rounds, kept, relayId);
     },
     settleCopies: (attempts) => settleCopies(beside, attempts, relayId),
-    depth: () => readOutboxDepth(beside.db, null),
   };
 }
 

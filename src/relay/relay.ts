@@ -18,13 +18,13 @@
 // (result-writes.ts, copy-writes.ts), what operators decide meanwhile (decisions.ts), and the rounds (rounds.ts).
 
 import type { Logger } from 'pino';
+import type { Lease } from '../ledger/index.ts';
 import { createArrivals, type Room } from './arrivals.ts';
 import { createCopyWrites } from './copy-writes.ts';
 import { createDecisions } from './decisions.ts';
 import type { Entry } from './entry.ts';
 import type { HandOff } from './hand-off.ts';
 import { createInFlight } from './in-flight.ts';
-import type { Lease } from './lease.ts';
 import { createOutcomes } from './outcomes.ts';
 import type { Outbox } from './outbox.ts';
 import type { Publication } from './publication.ts';

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type Socket } from 'node:net';
 import { expect, test } from 'vitest';
 import { connectDatabase } from '../../src/ledger/sessions/database.ts';
-import { createLease, leaseTimeouts } from '../../src/relay/lease.ts';
+import { createLease, leaseTimeouts } from '../../src/ledger/upkeep/lease.ts';
 import { createTestDatabase } from '../support/database.ts';
 import { listenOnFreePort } from '../support/origin.ts';
 import { readMetric } from '../support/requests.ts';
@@ -21,6 +21,7 @@ test('a connection that is not made is given up before the lease could end, and 
   const usual = connectDatabase({ ...options, ...timeouts });
   const connection = connectDatabase({ ...options, ...leaseTimeouts(300) });
   const lease = createLease({
+    name: 'outbox',
     connection,
     holder: randomUUID(),
     leaseMs: 300,
@@ -111,7 +112,7 @@ test('the lease is renewed while all else beside deliveries waits for Postgres',
   expect(said('this replica leads the relay')).toHaveLength(1);
   expect(await readMetric(relay.operators, 'tallyhook_relay_lease_held')).toBe(1);
   const [lease] = await database.query<{ valid: boolean }>(
-    'select expires_at > now() as valid from relay_lease',
+    `select expires_at > now() as valid from relay_lease where name = 'outbox'`,
   );
   expect(lease).toEqual({ valid: true });
 });

@@ -158,8 +158,13 @@ test('the lease is given up on SIGTERM', async () => {
   replica.kill('SIGTERM');
   await replica.exited;
 
-  expect(await database.query('select expires_at <= clock_timestamp() as free from relay_lease')).toEqual([
-    { free: true },
+  expect(
+    await database.query(
+      'select name, expires_at <= clock_timestamp() as free from relay_lease order by name',
+    ),
+  ).toEqual([
+    { name: 'outbox', free: true },
+    { name: 'watch', free: true },
   ]);
 });
 

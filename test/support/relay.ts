@@ -15,7 +15,7 @@ import type { Database } from '../../src/ledger/schema/tables.ts';
 import { keepPartitions } from '../../src/ledger/upkeep/partitions.ts';
 import { createOutbox, type Outbox } from '../../src/relay/outbox.ts';
 import { createHandOff, type HandOff } from '../../src/relay/hand-off.ts';
-import { createLease, type Lease } from '../../src/relay/lease.ts';
+import { createLease, type Lease } from '../../src/ledger/upkeep/lease.ts';
 import { entriesOf } from '../../src/relay/results.ts';
 import { createRelay, type Relay, type RelayLimits } from '../../src/relay/relay.ts';
 import type { EntriesFilter } from '../../src/operators/outbox/orders.contract.ts';
@@ -97,6 +97,7 @@ export async function createTestRelay(options: {
   });
   const observed = observe(publisher, options.confirmed ?? []);
   const lease = createLease({
+    name: 'outbox',
     connection,
     holder: id,
     leaseMs: options.leaseMs ?? 60_000,

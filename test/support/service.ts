@@ -2,6 +2,7 @@
 
 import { type Env, loadConfig } from '../../src/config.ts';
 import { type Service, startService } from '../../src/service.ts';
+import type { WatchTiming } from '../../src/watch/index.ts';
 import { UNHEARD } from './bus.ts';
 import { createTestDatabase, type TestDatabase } from './database.ts';
 import { serviceEnv } from './service-env.ts';
@@ -27,7 +28,13 @@ export type TestService = AsyncDisposable & {
  * one is made, and disposed of with the service. Give `testLog` to read the log while the service starts.
  */
 export async function startTestService(
-  options: { env?: Env; database?: TestDatabase; exchange?: string; testLog?: TestLog } = {},
+  options: {
+    env?: Env;
+    database?: TestDatabase;
+    exchange?: string;
+    testLog?: TestLog;
+    watchTiming?: WatchTiming;
+  } = {},
 ): Promise<TestService> {
   tellStart('service');
   const database = options.database ?? (await createTestDatabase());
@@ -39,7 +46,7 @@ export async function startTestService(
   });
   async function start(): Promise<Service> {
     const config = loadConfig({ ...serviceEnv({ databaseUrl: database.url, exchange }), ...options.env });
-    return startService(config, { log });
+    return startService(config, { log, ...(options.watchTiming && { watchTiming: options.watchTiming }) });
   }
   const intake = `http://127.0.0.1:${service.port}`;
   return {

@@ -14,6 +14,8 @@ export type Secret = {
   readonly key: KeyObject;
   /** 12 hex digits. Shows operators which secret matched, so they see when an old one is no longer used. */
   readonly fingerprint: string;
+  /** Its sender should use another one by then, in milliseconds since the epoch. It is taken afterwards, too, and counted. */
+  readonly untilMs?: number;
 };
 
 /** The secret, or what is wrong with it: a text that does not contain it. */

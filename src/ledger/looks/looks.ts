@@ -46,7 +46,7 @@ export type SourceLook = {
 
 export type LeaseLook = {
   readonly name: string;
-  /** Since its holder changed. Null: nobody knows. */
+  /** Since when its holder has had it without a gap. Null: it was given up. */
   readonly ageS: number | null;
   /** Since it ran out; negative while it is held. */
   readonly expiredS: number;
@@ -54,6 +54,9 @@ export type LeaseLook = {
 
 /** More would tell nobody more: that so many wait is what counts. Some 2 ms in memory. */
 export const LOOK_MAX = 1_000;
+
+/** A day, since a source may deliver by day alone. */
+export const HOURS_LOOKED_AT = 24;
 
 /** The condition on deliveries `t` that wait for an operator, as the predicate of deliveries_quarantine is. */
 export const IN_QUARANTINE = sql`t.outcome = 'quarantined' and t.released_at is null and t.discarded_at is null`;
@@ -139,7 +142,7 @@ async function readSources(db: Kysely<Database>): Promise<SourceLook[]> {
       group by source
     )
     select source, extract(epoch from now() - v.last_at)::float8 as "lastVerifiedS", coalesce(v.secrets, '[]') as secrets,
-      (select count(*)::int from generate_series(0, 23) as hour where exists (
+      (select count(*)::int from generate_series(0, ${sql.lit(HOURS_LOOKED_AT - 1)}) as hour where exists (
         select from secret_matches m cross join lateral (
           select d.source from deliveries d
           where d.secret_fingerprint = m.fingerprint
@@ -147,7 +150,7 @@ async function readSources(db: Kysely<Database>): Promise<SourceLook[]> {
             and d.received_at <= v.last_at - make_interval(hours => hour)
           order by d.secret_fingerprint, d.received_at limit ${sql.lit(SHARED_MAX)}
         ) d
-        where m.source = v.source and m.last_matched_at > v.last_at - interval '24 hours' and d.source = v.source
+        where m.source = v.source and m.last_matched_at > v.last_at - make_interval(hours => ${sql.lit(HOURS_LOOKED_AT)}) and d.source = v.source
       )) as "hoursDelivered",
       coalesce(a.unauthorized, 0) as "unauthorized10m", coalesce(a.deliveries, 0) as "deliveries10m"
     from verified v full join answered a using (source)
@@ -155,10 +158,10 @@ async function readSources(db: Kysely<Database>): Promise<SourceLook[]> {
   return rows;
 }
 
-/** All of it: a row for each kind of lease. Through JSON as long as `since` is not in every schema. */
+/** All of it: a row for each kind of lease. */
 async function readLeases(db: Kysely<Database>): Promise<LeaseLook[]> {
   const { rows } = await sql<LeaseLook>`
-    select l.name, extract(epoch from clock_timestamp() - (to_jsonb(l) ->> 'since')::timestamptz)::float8 as "ageS",
+    select l.name, extract(epoch from clock_timestamp() - l.since)::float8 as "ageS",
       extract(epoch from clock_timestamp() - l.expires_at)::float8 as "expiredS"
     from relay_lease l order by l.name`.execute(db);
   return rows;

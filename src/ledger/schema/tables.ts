@@ -2,24 +2,17 @@
 // represent all of them, and stays text: only the database compares them.
 
 import type { ColumnType, Generated, GeneratedAlways } from 'kysely';
+import type { DeliveryOutcome, PublicationResult } from '../../base/closed-sets.ts';
 import type { Severity } from '../../base/conditions.ts';
+
+export type { DeliveryOutcome, PublicationResult };
 
 type Bigint = ColumnType<string, string, string>;
 type Timestamp = ColumnType<Date, Date | string, Date | string>;
 
-export type DeliveryOutcome =
-  | 'accepted'
-  | 'duplicate'
-  | 'conflict'
-  | 'quarantined'
-  | 'malformed'
-  | 'unauthorized'
-  | 'refused';
-
 /** Why the sender of a recorded delivery did not get its answer: it had left, or it got 503 since the commit took too long. */
 export type Unanswered = 'left' | 'unavailable';
 
-export type PublicationResult = 'confirmed' | 'returned' | 'nacked' | 'failed';
 export type OutboxState = 'pending' | 'returned' | 'parked';
 /** What rollups measure: the time until an answer to a delivery, or from an event's acceptance to its confirm. */
 export type Measure = 'answer' | 'lag';

@@ -68,6 +68,7 @@ export function createClients(options: {
           ? starved(sessions.max())
           : (tlsRefusalOf(error, client) ?? (error as Error));
       if (failure instanceof SessionError) sessions.refused(pool, failure);
+      else sessions.failed(failure);
       if (failure instanceof SchemaError)
         log.error({ pool, err: describeError(failure) }, 'this server cannot be used');
       client.end().catch(() => {}); // pg-pool takes it for one that was never connected

@@ -11,6 +11,7 @@ import {
 } from 'kysely';
 import { Pool, type QueryResult, type QueryResultRow } from 'pg';
 import type { Logger } from 'pino';
+import type { PoolName } from '../../base/closed-sets.ts';
 import { createClients } from './connecting.ts';
 import type { Identity } from './identity.ts';
 import type { SessionOptions } from './session.ts';
@@ -38,8 +39,6 @@ export type Statement = { readonly name: string; readonly text: string };
 
 export type DatabaseOptions = Omit<SessionOptions, 'own'> & {
   readonly url: string;
-  /** Shown in pg_stat_activity. */
-  readonly name: string;
   readonly connections: number;
   /** The driver's. Longer than the statement's, so that Postgres gives up first and rolls back. */
   readonly queryTimeoutMs: number;
@@ -47,12 +46,15 @@ export type DatabaseOptions = Omit<SessionOptions, 'own'> & {
   readonly connectTimeoutMs?: number;
   /** 'kept': an idle connection stays open, so that a new one means that the old one was lost. Otherwise for a minute. */
   readonly idle?: 'closed' | 'kept';
-  /** Of all pools of a replica; its own, if not given. */
-  readonly sessions?: Sessions;
   /** For sessions that may draw numbers of events: each is verified before its first use. */
   readonly identity?: Pick<Identity, 'verify'>;
   readonly log: Logger;
-};
+} & Named;
+
+/** Shown in pg_stat_activity. `sessions` is of all pools of a replica, which have names of a closed set; without it, a pool has its own. */
+type Named =
+  | { readonly name: PoolName; readonly sessions: Sessions }
+  | { readonly name: string; readonly sessions?: undefined };
 
 const NOTHING = { name: 'nothing', text: 'select', values: [] };
 /** Of a server that hangs, a stop waits for some of these, one after the other. */
@@ -93,6 +95,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     connections,
     timeoutMs: options.queryTimeoutMs,
     silence: sessions.silence,
+    onError: sessions.failed,
   });
   return {
     db: new Kysely<Database>({ dialect: new PostgresDialect({ pool: forKysely(pool, slots) }) }),

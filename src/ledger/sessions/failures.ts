@@ -2,6 +2,7 @@
 // detail or context, since those can quote a delivery.
 
 import type { Logger } from 'pino';
+import type { Refusal } from '../../base/closed-sets.ts';
 import { codeOf, constraintOf, type Fault, faultOf, isMissingPartition } from './sql-errors.ts';
 
 export type Failure = {
@@ -99,6 +100,28 @@ export function failureOf(error: unknown): Failure {
   const named = constraint === undefined ? because : `${because} (${constraint})`;
   return { kind, code, constraint, because: named };
 }
+
+const REFUSALS: Readonly<Record<string, Refusal>> = {
+  read_only: 'read_only',
+  shutdown: 'starting_or_stopping',
+  too_many_connections: 'connections',
+  disk_full: 'disk_full',
+  out_of_memory: 'memory',
+  not_permitted: 'permission',
+  login: 'permission',
+  statement_timeout: 'timeout',
+  lock_timeout: 'timeout',
+  deadlock: 'deadlock_or_serialization',
+};
+
+/** How Postgres refused, for the metrics. Undefined if it was not Postgres that said so. */
+export function refusalOf(error: unknown): Refusal | undefined {
+  const { kind, code } = failureOf(error);
+  return SQLSTATE.test(code ?? '') ? (REFUSALS[kind] ?? 'other') : undefined;
+}
+
+/** All other codes are of the system, or of us. */
+const SQLSTATE = /^[0-9A-Z]{5}$/;
 
 /** The database could not be asked, or its answer was lost: the same may succeed later. */
 export const isAway = (error: unknown): boolean =>

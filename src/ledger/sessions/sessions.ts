@@ -2,8 +2,10 @@
 // pinned, whether a pooler stands between, and which of them give no answer. Says in the log and counts which could not be used.
 
 import type { Logger } from 'pino';
+import { POOLS, SESSION_FAULTS } from '../../base/closed-sets.ts';
 import { SessionError } from '../../base/errors.ts';
 import type { Metrics } from '../../base/metrics.ts';
+import { refusalOf } from './failures.ts';
 import { isShared } from './pooler.ts';
 import type { Ask, Session } from './session.ts';
 import { readSessionUrl } from './session-url.ts';
@@ -29,6 +31,8 @@ export type Sessions = {
   /** @throws SessionError if the pooler in between gives sessions to several clients, or has none left to find that out */
   readonly checkPooler: (first: { ask: Ask; pid: number }) => Promise<void>;
   readonly refused: (pool: string, error: SessionError) => void;
+  /** A statement or a log-in failed. */
+  readonly failed: (error: unknown) => void;
   readonly silence: Silence;
 };
 
@@ -60,16 +64,8 @@ export function createSessions({
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
   const silence = createSilence({ connect: () => connectOnce('asking') });
-  metrics?.gauge(
-    'tallyhook_database_sessions_max',
-    'Sessions with Postgres that this replica may open.',
-    () => max,
-  );
-  metrics?.gauge(
-    'tallyhook_database_statements_unanswered',
-    'Statements that are overdue and still have no answer. Each keeps its connection.',
-    silence.size,
-  );
+  metrics?.gauge('tallyhook_database_sessions_max', () => max);
+  metrics?.gauge('tallyhook_database_statements_unanswered', silence.size);
 
   async function probe(first: { ask: Ask; pid: number }): Promise<void> {
     const second = connectOnce('probe');
@@ -108,12 +104,18 @@ export function createSessions({
       await checking;
     },
     refused: (pool, { code, message }) => {
-      metrics?.sessionsRefused.inc({ pool, reason: code });
+      const reason = SESSION_FAULTS.find((fault) => fault === code);
+      const name = POOLS.find((known) => known === pool);
+      if (reason !== undefined && name !== undefined) metrics?.sessionsRefused.inc({ pool: name, reason });
       const key = `${pool} ${code}`;
       const nowMs = performance.now();
       if (nowMs - (said.get(key) ?? Number.NEGATIVE_INFINITY) < SENTENCE_INTERVAL_MS) return;
       said.set(key, nowMs);
       log.error({ pool, code }, `a session with Postgres cannot be used: ${message}`);
+    },
+    failed: (error) => {
+      const kind = refusalOf(error);
+      if (kind !== undefined) metrics?.databaseRefusals.inc({ kind });
     },
     silence,
   };

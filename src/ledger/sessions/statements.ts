@@ -29,8 +29,10 @@ export function createSlots(options: {
   readonly connections: number;
   readonly timeoutMs: number;
   readonly silence: Silence;
+  /** Told of each error with which the server answers. */
+  readonly onError: (error: Error) => void;
 }): Slots {
-  const { pool, connections, timeoutMs, silence } = options;
+  const { pool, connections, timeoutMs, silence, onError } = options;
   const overdue = new Set<() => void>(); // each gives its connection up
   let isClosing = false;
 
@@ -64,6 +66,7 @@ export function createSlots(options: {
       }, timeoutMs);
       client.query<Row>(query, (error: Error | null | undefined, result) => {
         clearTimeout(timer);
+        if (error) onError(error);
         const failed = error ?? unreplicated(client);
         failure ??= failed;
         if (!isOver) return failed === undefined ? answer(undefined, result) : answer(failed);

@@ -1,5 +1,5 @@
-// Each replica says every ten seconds that it runs, and which version it is. It has a connection of its own with short time-outs,
-// so that no delivery ever waits for it. A heartbeat that fails is a line of the log. A replica that stops takes its row away;
+// Each replica says every ten seconds that it runs, which version it is, and what it alone knows: its signs. It has a connection of
+// its own with short time-outs, so that no delivery ever waits for it. A heartbeat that fails is a line of the log. A replica that stops takes its row away;
 // one that was killed has it until upkeep deletes it (retention.ts).
 
 import { hostname } from 'node:os';
@@ -26,20 +26,28 @@ const HOST_MAX_LENGTH = 253;
 const BEAT: Statement = {
   name: 'replica-beat',
   text: `
-insert into replicas (id, version, host, started_at, seen_at)
-values ($1::uuid, $2, $3, clock_timestamp() - make_interval(secs => $4::float8), clock_timestamp())
-on conflict (id) do update set seen_at = excluded.seen_at`,
+insert into replicas (id, version, host, started_at, seen_at, signs)
+values ($1::uuid, $2, $3, clock_timestamp() - make_interval(secs => $4::float8), clock_timestamp(), $5::jsonb)
+on conflict (id) do update set seen_at = excluded.seen_at, signs = excluded.signs`,
 };
 
 const LEAVE: Statement = { name: 'replica-leave', text: 'delete from replicas where id = $1::uuid' };
 
+/** Of each sign: the seconds since it was last so. What was never so is left out. */
+export type Signs = Readonly<Record<string, number>>;
+
 export type Heartbeat = { readonly start: () => void };
 
-/** Stops with the service, and takes the row away if there is time left for it. */
+type HeartbeatParts = Pick<Parts, 'replicaId' | 'log' | 'now'> & {
+  readonly signs: () => Signs;
+  readonly intervalMs?: number | undefined;
+};
+
+/** Stops with the service, and takes the row away if there is time left for it. `connection`: for what takes a millisecond, too. */
 export function composeHeartbeat(
   { database: { url } }: Config,
-  parts: Pick<Parts, 'replicaId' | 'log' | 'sessions' | 'now' | 'started' | 'graceMs'>,
-): Heartbeat {
+  parts: HeartbeatParts & Pick<Parts, 'sessions' | 'started' | 'graceMs'>,
+): Heartbeat & { readonly connection: DatabaseConnection } {
   const { log, sessions, started, graceMs } = parts;
   const connection = connectDatabase({ url, ...TIMEOUTS, name: 'replica', connections: 1, sessions, log });
   started.defer(connection.close);
@@ -48,13 +56,13 @@ export function composeHeartbeat(
     await end();
     if (graceMs() > 0) await leave();
   });
-  return { start };
+  return { start, connection };
 }
 
 /** `end`: begins no more, and resolves when none is under way. Neither it nor `leave` rejects. */
 export function createHeartbeat(
   { execute }: Pick<DatabaseConnection, 'execute'>,
-  { replicaId, log, now }: Pick<Parts, 'replicaId' | 'log' | 'now'>,
+  { replicaId, log, now, signs, intervalMs = INTERVAL_MS }: HeartbeatParts,
 ): Heartbeat & { readonly end: () => Promise<void>; readonly leave: () => Promise<void> } {
   const host = hostname().slice(0, HOST_MAX_LENGTH);
   const bornMs = now();
@@ -65,12 +73,12 @@ export function createHeartbeat(
 
   async function beat(): Promise<void> {
     try {
-      await execute(BEAT, [replicaId, version, host, (now() - bornMs) / 1_000]);
+      await execute(BEAT, [replicaId, version, host, (now() - bornMs) / 1_000, JSON.stringify(signs())]);
       isKnown = true;
     } catch (error) {
       log.warn({ err: describeError(error) }, 'the heartbeat of this replica could not be written');
     }
-    if (!isEnded) timer = setTimeout(start, INTERVAL_MS);
+    if (!isEnded) timer = setTimeout(start, intervalMs);
   }
 
   function start(): void {

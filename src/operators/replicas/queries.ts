@@ -12,7 +12,7 @@ const SHOWN_MAX = 500;
 export async function readReplicas(db: Kysely<Database>): Promise<Replica[]> {
   const { rows } = await sql<Replica>`
     select r.id, r.version, r.host, ${timeText('r.started_at')} as started_at, ${timeText('r.seen_at')} as seen_at,
-      exists (select from relay_lease l where l.holder = r.id and l.expires_at > clock_timestamp()) as leads,
+      exists (select from relay_lease l where l.name = 'outbox' and l.holder = r.id and l.expires_at > clock_timestamp()) as leads,
       r.seen_at < clock_timestamp() - make_interval(secs => ${sql.lit(LATE_AFTER_S)}) as is_late
     from replicas r order by r.started_at desc, r.id limit ${SHOWN_MAX}`.execute(db);
   return rows;

@@ -37,7 +37,8 @@ export function signingSecretIfKnown(env: Env, source?: string): string | undefi
 export function secretInFile(env: Env, source: string = DEFAULT_SOURCE): string | undefined {
   const sources = readSources(env);
   const found = Object.hasOwn(sources, source) ? sources[source] : undefined;
-  const secret = found?.secrets?.[0];
+  const entry = found?.secrets?.[0] as string | { readonly secret?: unknown } | null | undefined;
+  const secret = typeof entry === 'object' ? entry?.secret : entry;
   return typeof secret === 'string' && secret !== '' ? secret : undefined;
 }
 

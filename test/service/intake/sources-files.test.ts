@@ -64,6 +64,20 @@ test('the default source comes from the environment and the named ones from the 
   expect(started.fingerprints('team-a')).toEqual([secretOf(TEAM).fingerprint, secretOf(NEXT).fingerprint]);
 });
 
+test('a secret may have a time by which it should be used no more', async () => {
+  await using folder = await createFolder();
+  const until = '2026-12-01T00:00:00+01:00';
+  using started = await startSources(
+    folder,
+    file({ 'team-a': { secrets: [TEAM, { secret: NEXT, until }] } }),
+  );
+
+  expect(started.fingerprints('team-a')).toEqual([secretOf(TEAM).fingerprint, secretOf(NEXT).fingerprint]);
+  expect(started.sources.current().expiring).toEqual([
+    { source: 'team-a', fingerprint: secretOf(NEXT).fingerprint, untilMs: Date.UTC(2026, 10, 30, 23) },
+  ]);
+});
+
 describe('at start a broken file is a ConfigError that names places and quotes no value', () => {
   test.for([
     ['no JSON', `{"team-a": {"secrets": ["${TEAM}"`, 'not JSON'],
@@ -83,6 +97,26 @@ describe('at start a broken file is a ConfigError that names places and quotes n
     ['an empty secret', file({ 'team-a': { secrets: [TEAM, ''] } }), 'team-a.secrets[1] is empty'],
     ['a short secret', file({ 'team-a': { secrets: ['planted'] } }), 'team-a.secrets[0] is shorter'],
     ['a number', file({ 'team-a': { secrets: [TEAM, 7] } }), 'team-a.secrets[1] is not a text'],
+    [
+      'an object without a time',
+      file({ 'team-a': { secrets: [TEAM, { secret: NEXT }] } }),
+      'team-a.secrets[1] is not a text, or { "secret": …, "until": … }',
+    ],
+    [
+      'a time that is none',
+      file({ 'team-a': { secrets: [{ secret: TEAM, until: 'planted' }] } }),
+      'team-a.secrets[0] has an "until" that is not a time such as 2026-12-01T00:00:00Z',
+    ],
+    [
+      'a time without a zone',
+      file({ 'team-a': { secrets: [{ secret: TEAM, until: '2026-12-01T00:00:00' }] } }),
+      'team-a.secrets[0] has an "until"',
+    ],
+    [
+      'a short secret with a time',
+      file({ 'team-a': { secrets: [{ secret: 'planted', until: '2026-12-01T00:00:00Z' }] } }),
+      'team-a.secrets[0] is shorter',
+    ],
     [
       'a source twice',
       `{"team-a": {"secrets": ["${TEAM}"]}, "team\\u002da": {"secrets": ["${NEXT}"]}}`,

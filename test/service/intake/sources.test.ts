@@ -1,11 +1,15 @@
 // Who may send, and how that changes while the service runs.
 
 import { expect, test } from 'vitest';
+import { overdueSecrets, readLooks } from '../../../src/ledger/index.ts';
 import { createFolder, type TestFolder } from '../../support/folder.ts';
 import { deliveries, events } from '../../support/ledger.ts';
 import { secretOf } from '../../support/records.ts';
+import { connectTestDatabase } from '../../support/relay.ts';
+import { readMetric } from '../../support/requests.ts';
 import { completed, deliver, newJobId, SECRET } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
+import { waitFor } from '../../support/waits.ts';
 import { startWatchedService } from '../../support/watched.ts';
 
 const OLD = 'planted-old-secret-of-team-a';
@@ -74,6 +78,30 @@ test('the secret of one source is not valid for any other, nor for the default o
   expect(await status(relay, 'default', OLD)).toBe(401);
   expect(await status(relay, 'team-c', OLD)).toBe(401);
   expect(await events(relay.database)).toHaveLength(2);
+});
+
+test('a delivery that is signed by a secret after its time is taken and counted, and the looks tell when', async () => {
+  await using folder = await createFolder();
+  const secrets = [NEW, { secret: OLD, until: '2026-01-01T00:00:00Z' }];
+  await using relay = await startTestService({
+    env: { SOURCES_FILE: await folder.write('sources.json', JSON.stringify({ 'team-a': { secrets } })) },
+  });
+  const counted = () =>
+    readMetric(relay.operators, 'tallyhook_overdue_secret_deliveries_total{source="team-a"}');
+
+  expect(await status(relay, 'team-a', NEW)).toBe(202);
+  expect(await counted()).toBe(0);
+  expect(await status(relay, 'team-a', OLD)).toBe(202);
+  expect(await counted()).toBe(1);
+
+  await using connection = connectTestDatabase(relay.database);
+  const expiring = [{ source: 'team-a', fingerprint: secretOf(OLD).fingerprint, untilMs: Date.UTC(2026, 0) }];
+  await waitFor(async () => {
+    const { sources: looks } = await readLooks(connection.db);
+    expect(overdueSecrets(looks, expiring, Date.now())).toEqual([
+      { source: 'team-a', lastUsedS: expect.any(Number) },
+    ]);
+  });
 });
 
 test('without SIGNING_SECRETS there is no default source, and the named ones work', async () => {

@@ -73,7 +73,12 @@ test('a heartbeat moves the time of the last one, and leaves the start as it is'
   await using connection = connectTestDatabase(database);
   const { log } = createTestLog();
   let nowMs = 5_000;
-  const heartbeat = createHeartbeat(connection, { replicaId: randomUUID(), log, now: () => nowMs });
+  const heartbeat = createHeartbeat(connection, {
+    replicaId: randomUUID(),
+    log,
+    now: () => nowMs,
+    signs: () => ({ 'log-dropped': 2.5 }),
+  });
   const read = () =>
     database.query<{ started: number; seen: number }>(
       'select extract(epoch from started_at)::float8 as started, extract(epoch from seen_at)::float8 as seen from replicas',
@@ -141,6 +146,7 @@ test('a database that says nothing keeps no stop waiting for longer than a heart
     now: () => performance.now(),
     started,
     graceMs: () => 10_000,
+    signs: () => ({}),
   });
   heartbeat.start();
   await waitFor(async () => expect(await idsOf(database)).toHaveLength(1));

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { createLease } from '../../../src/relay/lease.ts';
+import { createLease } from '../../../src/ledger/upkeep/lease.ts';
 import { listen, newExchange } from '../../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
 import { outboxCount, outOfOrder, untilOutboxEmpty } from '../../support/facts.ts';
@@ -16,9 +16,10 @@ type Connection = ReturnType<typeof connectTestDatabase>;
 
 function leaseOn(
   connection: Connection,
-  options: { leaseMs?: number; now?: () => number; mayLead?: () => boolean } = {},
+  options: { name?: 'watch'; leaseMs?: number; now?: () => number; mayLead?: () => boolean } = {},
 ) {
   return createLease({
+    name: options.name ?? 'outbox',
     connection,
     holder: randomUUID(),
     leaseMs: options.leaseMs ?? 60_000,
@@ -119,6 +120,45 @@ test('a lease that is released can be taken at once, and a second release takes 
 
   expect(await leaseOn(connection).attempt()).toBe(false);
   expect(third.isLeading()).toBe(true);
+});
+
+test('a lease that ran out leaves since when nobody led, and one that was given up does not', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const read = async () =>
+    (
+      await database.query(`
+        select since is null as free, lapsed_at < since as lapsed, since > now() - interval '1 minute' as fresh
+        from relay_lease`)
+    )[0];
+  const [first, second, third] = [leaseOn(connection), leaseOn(connection), leaseOn(connection)];
+  await first.attempt();
+  await database.query(`update relay_lease set since = since - interval '1 hour'`);
+  await first.attempt();
+  expect(await read()).toEqual({ free: false, lapsed: null, fresh: false });
+
+  await expire(database);
+  await second.attempt();
+  expect(await read()).toEqual({ free: false, lapsed: true, fresh: true });
+  await second.attempt();
+  expect(await read()).toMatchObject({ lapsed: true });
+
+  await second.release();
+  expect(await read()).toMatchObject({ free: true });
+  await expire(database);
+  await third.attempt();
+  expect(await read()).toEqual({ free: false, lapsed: null, fresh: true });
+});
+
+test('the leases of the relay and of the watch are held apart', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const [ofRelay, ofWatch] = [leaseOn(connection), leaseOn(connection, { name: 'watch' })];
+  expect(await ofRelay.attempt()).toBe(true);
+  expect(await ofWatch.attempt()).toBe(true);
+  await ofWatch.release();
+  expect(await ofRelay.attempt()).toBe(true);
+  expect(await leaseOn(connection).attempt()).toBe(false);
 });
 
 test('a lease that was released is not taken again by an attempt that was under way', async () => {

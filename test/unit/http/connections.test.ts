@@ -2,12 +2,8 @@ import { EventEmitter } from 'node:events';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { describe, expect, test } from 'vitest';
-import {
-  type ConnectionEnd,
-  type ConnectionLimits,
-  createConnections,
-  originOf,
-} from '../../../src/http/connections.ts';
+import { type ConnectionLimits, createConnections, originOf } from '../../../src/http/connections.ts';
+import type { ConnectionEnd } from '../../../src/base/closed-sets.ts';
 import { closeAfter } from '../../../src/http/errors.ts';
 import { createTestLog } from '../../support/test-log.ts';
 

@@ -1,24 +1,17 @@
 // Fields that the items of several lists have, and the form of a page.
 
 import { z } from 'zod';
+import { DELIVERY_OUTCOMES, PUBLICATION_RESULTS } from '../../../base/closed-sets.ts';
 
 /** RFC 3339 in UTC with up to six digits of a second: as exact as Postgres keeps it. */
 export const timestamp = z.iso.datetime();
 /** A 64-bit number: JavaScript's cannot hold them all. */
 export const digits = z.string().regex(/^\d{1,19}$/);
 
-export const outcome = z.enum([
-  'accepted',
-  'duplicate',
-  'conflict',
-  'quarantined',
-  'malformed',
-  'unauthorized',
-  'refused',
-]);
+export const outcome = z.enum(DELIVERY_OUTCOMES);
 export const eventStatus = z.enum(['processing', 'completed', 'failed']);
 export const kind = z.enum(['progress', 'completed', 'failed']);
-export const publicationResult = z.enum(['confirmed', 'returned', 'nacked', 'failed']);
+export const publicationResult = z.enum(PUBLICATION_RESULTS);
 export const outboxState = z.enum(['pending', 'returned', 'parked']);
 
 export const percentage = z.int().min(0).max(100).nullable();

@@ -1,14 +1,14 @@
-// Makes one relay lead at a time. The lease is a row in Postgres that expires by the database's clock. Its holder also checks its
-// own monotonic clock, read before it asked: once the lease may have expired by that clock, it stops (R29). So a replica that was
-// frozen or cut off knows without a query that it no longer leads.
+// Makes one replica at a time lead the relay, and one the watch. The lease is a row in Postgres that expires by the database's clock.
+// Its holder also checks its own monotonic clock, read before it asked: once the lease may have expired by that clock, it stops
+// (R29). So a replica that was frozen or cut off knows without a query that it no longer leads.
 
 import type { Logger } from 'pino';
-import { describeError } from '../base/errors.ts';
-import type { DatabaseConnection, Statement } from '../ledger/index.ts';
+import { describeError } from '../../base/errors.ts';
+import type { DatabaseConnection, Statement } from '../sessions/database.ts';
 
 export type Lease = {
   readonly holder: string;
-  /** Whether this replica may publish at this moment. Ask before each publish (R30): it costs one reading of the clock. */
+  /** Whether this replica leads at this moment. Ask before each publish (R30): it costs one reading of the clock. */
   readonly isLeading: () => boolean;
   /** Changes when another replica has led in between (R31). */
   readonly epoch: () => string | undefined;
@@ -20,7 +20,8 @@ export type Lease = {
   readonly release: () => Promise<void>;
 };
 
-const NAME = 'outbox';
+/** By the name of its row: what its holder leads. The watch has a lease of its own, since without the broker nobody leads the relay. */
+const LEADS = { outbox: 'relay', watch: 'watch' } as const;
 
 /** A lease outlives two attempts that fail at once. */
 const ATTEMPTS_PER_LEASE = 3;
@@ -48,27 +49,34 @@ export function leaseTimeouts(leaseMs: number): {
   };
 }
 
-/** One statement, so that the row's lock decides between two replicas that ask at once. */
+/**
+ * One statement, so that the row's lock decides between two replicas that ask at once. `since` stays while the lease is renewed in time, and
+ * is null after it was given up: so a lease that ran out leaves in `lapsed_at` that nobody led from then until `since`.
+ */
 const TAKE: Statement = {
   name: 'lease-take',
   text: `
-insert into relay_lease as l (name, holder, epoch, expires_at)
-values ($1, $2::uuid, 1, clock_timestamp() + make_interval(secs => $3::float8))
+insert into relay_lease as l (name, holder, epoch, expires_at, since)
+values ($1, $2::uuid, 1, clock_timestamp() + make_interval(secs => $3::float8), clock_timestamp())
 on conflict (name) do update set
   holder = excluded.holder,
   epoch = l.epoch + (l.holder <> excluded.holder)::int,
-  expires_at = excluded.expires_at
+  expires_at = excluded.expires_at,
+  since = case when l.expires_at < excluded.since then excluded.since else coalesce(l.since, excluded.since) end,
+  lapsed_at = case when l.expires_at >= excluded.since then l.lapsed_at when l.since is not null then l.expires_at end
 where l.holder = excluded.holder or l.expires_at < clock_timestamp()
 returning epoch`,
 };
 
 const RELEASE: Statement = {
   name: 'lease-release',
-  text: 'update relay_lease set expires_at = clock_timestamp() where name = $1 and holder = $2::uuid',
+  text: `
+update relay_lease set expires_at = clock_timestamp(), since = null where name = $1 and holder = $2::uuid`,
 };
 
 export function createLease(options: {
-  /** Used for nothing else, and made with `leaseTimeouts`: a wait for another query could lose the lease. */
+  name: keyof typeof LEADS;
+  /** An attempt must not wait long for another query, or the lease could be lost. */
   connection: Pick<DatabaseConnection, 'execute'>;
   holder: string;
   leaseMs: number;
@@ -77,10 +85,11 @@ export function createLease(options: {
   log: Logger;
   /** While false, this replica gives the lease up and leaves it to others. */
   mayLead: () => boolean;
-  /** Called when the lease was taken, so that the relay does not wait for its next poll. */
-  onTaken: () => void;
+  /** Called when the lease was taken. */
+  onTaken?: () => void;
 }): Lease {
-  const { connection, holder, leaseMs, now, log, mayLead, onTaken } = options;
+  const { name, connection, holder, leaseMs, now, log, mayLead, onTaken } = options;
+  const what = LEADS[name];
   let validUntilMs = Number.NEGATIVE_INFINITY;
   let epoch: string | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -92,31 +101,31 @@ export function createLease(options: {
   async function attempt(): Promise<boolean> {
     const askedMs = now();
     const wasLeading = isLeading();
-    const rows = await connection.execute<{ epoch: string }>(TAKE, [NAME, holder, leaseMs / 1_000]);
+    const rows = await connection.execute<{ epoch: string }>(TAKE, [name, holder, leaseMs / 1_000]);
     validUntilMs = rows.length === 1 && !released ? askedMs + leaseMs : Number.NEGATIVE_INFINITY;
     epoch = rows[0]?.epoch ?? epoch;
     if (isLeading() && !wasLeading) {
-      log.info({ epoch: rows[0]?.epoch }, 'this replica leads the relay');
-      onTaken();
+      log.info({ epoch: rows[0]?.epoch }, `this replica leads the ${what}`);
+      onTaken?.();
     }
-    if (wasLeading && !isLeading()) log.warn('the relay lease was lost');
+    if (wasLeading && !isLeading()) log.warn(`the ${what} lease was lost`);
     return isLeading();
   }
 
   async function giveUp(): Promise<void> {
     validUntilMs = Number.NEGATIVE_INFINITY;
-    await connection.execute(RELEASE, [NAME, holder]);
+    await connection.execute(RELEASE, [name, holder]);
   }
 
   async function attemptAndLog(): Promise<void> {
     const canLead = mayLead();
     if (!canLead && !isLeading()) return;
-    if (!canLead) log.warn('the relay lease is given up: another replica may reach the broker');
+    if (!canLead) log.warn(`the ${what} lease is given up: another replica may reach the broker`);
     try {
       await (canLead ? attempt() : giveUp());
     } catch (error) {
-      const what = canLead ? 'renewed' : 'given up, and runs out by itself';
-      log.warn({ err: describeError(error) }, `the relay lease could not be ${what}`);
+      const wanted = canLead ? 'renewed' : 'given up, and runs out by itself';
+      log.warn({ err: describeError(error) }, `the ${what} lease could not be ${wanted}`);
     }
   }
 
