@@ -196,7 +196,7 @@ export async function writeIncidents(
 }
 
 /** Of a condition that only another version knows: all channels are told. */
-const severityOf = (name: string): Severity =>
+export const severityOf = (name: string): Severity =>
   name in CONDITIONS ? CONDITIONS[name as ConditionName].severity : 'critical';
 
 const OPEN: Statement = {

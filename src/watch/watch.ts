@@ -2,7 +2,6 @@
 // does so. A look that fails is a line of the log; the next one makes up for it.
 
 import { randomUUIDv7 } from 'node:crypto';
-import { type ConditionName, CONDITIONS } from '../base/conditions.ts';
 import type { Logger } from '../base/log/log.ts';
 import { describeError } from '../base/errors.ts';
 import {
@@ -13,14 +12,20 @@ import {
   readLooks,
 } from '../ledger/index.ts';
 import { type ConditionNow, conditionsNow, type ReplicaSigns, type Seen } from './conditions-now.ts';
-import { type Channel, readDecisions, type Remembered, remember, writeIncidents } from './incidents.ts';
-import { judge, type Sighting } from './judge.ts';
+import {
+  type Channel,
+  readDecisions,
+  type Remembered,
+  remember,
+  severityOf,
+  writeIncidents,
+} from './incidents.ts';
+import { judge, type Judged } from './judge.ts';
 
+/** Two looks may fail or be slow. */
+const WELL_LOOKS = 3;
 /** One line of looks that fail in so long: Postgres is away, as a rule, and other lines say so. */
 const SAY_MS = 10 * 60_000;
-
-/** One may fail, and one may be slow. */
-const LOOKS_MISSED = 3;
 
 /** Of SOURCES_FILE. */
 export type Configured = {
@@ -46,7 +51,7 @@ export type Watch = {
   readonly start: () => void;
   /** Begins no more looks, and resolves when none is under way. */
   readonly end: () => Promise<void>;
-  /** Whether it looks and sees no critical incident that is open; only of whoever has the lease. */
+  /** This replica has the lease, its last looks worked, and nothing critical goes on: what it says is true of the whole service. */
   readonly isWell: () => boolean;
   /** As this replica sees them at this moment, whoever has the lease. Never rejects. */
   readonly conditions: () => Promise<readonly ConditionNow[]>;
@@ -58,7 +63,7 @@ export function createWatch(parts: WatchParts): Watch {
   let isEnded = false;
   let looking = Promise.resolve();
   let saidMs = Number.NEGATIVE_INFINITY;
-  let lastLook = { atMs: Number.NEGATIVE_INFINITY, isCritical: false };
+  let wellMs = Number.NEGATIVE_INFINITY;
 
   const ownSigns = (): ReplicaSigns => ({ signs: signs(), ageS: 0, isLate: false });
 
@@ -99,7 +104,7 @@ export function createWatch(parts: WatchParts): Watch {
       channels,
     });
     if (!isOurs) return;
-    lastLook = { atMs: now(), isCritical: judged.memory.seen.some(isOpenAndCritical) };
+    wellMs = hasCritical(judged) ? Number.NEGATIVE_INFINITY : now();
     for (const { now: condition } of judged.begun)
       log.warn(wordsOf(condition.name, condition.subject), `an incident begins: ${condition.summary}`);
     for (const { name, subject, endedMs } of judged.known)
@@ -129,7 +134,7 @@ export function createWatch(parts: WatchParts): Watch {
       clearTimeout(timer);
       return looking;
     },
-    isWell: () => now() - lastLook.atMs <= LOOKS_MISSED * timing.lookMs && !lastLook.isCritical,
+    isWell: () => lease.isLeading() && now() - wellMs < WELL_LOOKS * timing.lookMs,
     conditions: async () => {
       const alone: Seen = {
         looks: undefined,
@@ -147,9 +152,12 @@ export function createWatch(parts: WatchParts): Watch {
   };
 }
 
-/** Of a name that only another version knows, its severity is not known either. */
-const isOpenAndCritical = ({ name, incident }: Sighting) =>
-  incident !== null && name in CONDITIONS && CONDITIONS[name as ConditionName].severity === 'critical';
+function hasCritical({ begun, known }: Judged): boolean {
+  const names = known.filter(({ endedMs }) => endedMs === null).map(({ name }) => name);
+  return [...names, ...begun.map(({ now: { name } }) => name)].some(
+    (name) => severityOf(name) === 'critical',
+  );
+}
 
 const wordsOf = (condition: string, subject: string) =>
   subject === '' ? { condition } : { condition, source: subject };

@@ -37,7 +37,7 @@ export const jobFilters = {
       `With \`state=stuck\`: seconds since it was first seen, without an end. ${STUCK_AFTER_S} where not given.`,
     ),
     {
-      label: 'Stuck after (seconds)',
+      label: 'Stuck after',
       option: 'stuck-after',
       takes: 'TIME',
       converts: 'seconds',

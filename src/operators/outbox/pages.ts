@@ -2,6 +2,7 @@
 
 import { type Content, html } from '../../web/index.ts';
 import type { PageOf } from '../kernel/console/calls.ts';
+import type { Visit } from '../kernel/console/page.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
 import { orderHref, tick } from '../kernel/order/selection.pages.ts';
 import { address } from '../kernel/view/links.ts';
@@ -41,10 +42,19 @@ export const outbox = listPage({
   cells: ENTRY_CELLS,
   withColumns: (own, { calls }) => (calls.may('retryEntries') ? [CHOOSE, ...own, DECIDE] : own),
   empty: html`Nothing waits: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
-  above: async (page, visit, filters) => html`${countsOf(page)}${await outboxGroups(visit, filters)}`,
+  above: async (page, visit, filters) =>
+    html`${await brokerNotice(page, visit)}${countsOf(page)}${await outboxGroups(visit, filters)}`,
   around: (table, { items }, { calls }, filters) =>
     calls.may('retryEntries') && items.length > 0 ? orders(table, items, filters) : table,
 });
+
+/** Why all of it waits, which no entry tells. */
+async function brokerNotice({ counts, copies }: PageOf<'outbox'>, { readiness }: Visit): Promise<Content> {
+  const { rabbitmq } = await readiness();
+  if (rabbitmq === 'connected' || counts.pending + copies === 0) return undefined;
+  const why = rabbitmq === 'blocked' ? 'takes no more messages' : 'cannot be reached';
+  return html`<div class="notice bad"><p><strong class="state bad">RabbitMQ ${why}.</strong> What is pending waits for it, and goes on by itself.</p></div>`;
+}
 
 const decisions = (entry: Entry): Content =>
   isOpen(entry) &&

@@ -5,12 +5,18 @@ import { barChart, lineChart, type Series } from '../kernel/view/chart.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
-import { outcomeSeries, percentileSeries, type StatsAnswer, type Step } from './series.pages.ts';
+import { countSeries, percentileSeries, type StatsAnswer, type Step } from './series.pages.ts';
 
-type ChartsOptions = { readonly stats: StatsAnswer; readonly steps: readonly Step[]; readonly span: string };
+type ChartsOptions = {
+  readonly stats: StatsAnswer;
+  readonly steps: readonly Step[];
+  readonly span: string;
+  readonly source: string | undefined;
+};
 
 export function renderCharts(options: ChartsOptions): Html {
-  return html`${deliveriesChart(options)}
+  return html`${countsChart(options, { id: 'outcomes', counted: 'deliveries', title: 'Deliveries by outcome' })}
+${countsChart(options, { id: 'results', counted: 'publications', title: 'Publications by result' })}
 <div class="halves">${timesChart(options, {
     id: 'answer',
     measure: 'answer_ms',
@@ -20,25 +26,31 @@ export function renderCharts(options: ChartsOptions): Html {
     id: 'lag',
     measure: 'lag_ms',
     title: 'Lag to the bus',
-    what: 'The time from accepting an event until the broker had confirmed it',
+    what: 'The time from accepting an event until the broker had confirmed it; events that still wait are not in it',
   })}</div>`;
 }
 
-function deliveriesChart({ stats, steps, span }: ChartsOptions): Html {
-  const series = outcomeSeries(steps, stats);
-  const all = Object.values(stats.total.deliveries).reduce((sum, count) => sum + count, 0);
-  if (all === 0) return html`<p class="empty">No delivery in the last ${span}.</p>`;
+function countsChart(
+  { stats, steps, span, source }: ChartsOptions,
+  { id, counted, title }: { id: string; counted: 'deliveries' | 'publications'; title: string },
+): Html {
+  const series = countSeries(counted, steps, stats, source);
+  const noun = counted === 'deliveries' ? 'delivery' : 'publication';
+  const all = Object.values(stats.total[counted]).reduce((sum, count) => sum + count, 0);
+  if (all === 0) return html`<p class="empty">No ${noun} in the last ${span}.</p>`;
   const parts = series.map(({ name, total }) => `${total} ${name}`).join(', ');
   return html`${barChart({
-    id: 'outcomes',
-    title: 'Deliveries by outcome',
-    summary: `${exact(all)} deliveries in the last ${span}: ${parts}.`,
+    id,
+    title,
+    summary: `${countedOf(all, noun, counted)} in the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
     scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
   })}
-${tableOf({ title: 'Deliveries by outcome', steps, series, shown: (value) => exact(value) })}`;
+${tableOf({ title, steps, series, shown: (value) => exact(value) })}`;
 }
+
+const countedOf = (count: number, one: string, many: string) => `${exact(count)} ${count === 1 ? one : many}`;
 
 function timesChart(
   { stats, steps, span }: ChartsOptions,
@@ -51,10 +63,10 @@ function timesChart(
   return html`<div>${lineChart({
     id,
     title,
-    summary: `${what}, in the last ${span}: ${parts}. Each step shows its slowest source.`,
+    summary: `${what}, in the last ${span}: ${parts}. Each step shows the percentiles of all that happened in it.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `slowest: ${duration(top)}`,
+    scale: (top) => `up to ${duration(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => duration(value) ?? '' })}</div>`;
 }

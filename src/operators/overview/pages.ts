@@ -31,7 +31,7 @@ export const overview = get(
     const { spanS, stepS, name } = RANGES[range];
     const from = new Date(Date.now() - spanS * 1_000).toISOString();
     const [stats, situation] = await Promise.all([
-      visit.calls.call('getStats', Stats, { query: { from, step: stepS, source } }),
+      visit.calls.call('getStats', Stats, { query: { from, step: stepS, source, together: 'true' } }),
       readSituation(visit),
     ]);
     return {
@@ -39,13 +39,13 @@ export const overview = get(
       refreshS: REFRESH_S,
       body: html`${renderVerdict(situation)}
 <div class="spread">${renderRanges({ chosen: range, source })}${sourceForm(visit, range, source)}</div>
-${renderCharts({ stats, steps: stepsOf(stats), span: name })}
+${renderCharts({ stats, steps: stepsOf(stats), span: name, source })}
 <div class="halves">${renderWaiting(situation)}${renderService(situation)}</div>
 ${renderReplicas(situation.replicas)}`,
       sameAs: sameAs(visit.origin, {
         command: ['stats', '--step', `${stepS / 60}m`],
         path: '/stats',
-        query: { from, step: stepS, source },
+        query: { from, step: stepS, source, together: 'true' },
       }),
     };
   },

@@ -2,7 +2,7 @@
 
 import { type SameAs, sameAs } from '../kernel/console/same-as.ts';
 import { filtersIn } from '../kernel/list/filter-form.pages.ts';
-import { withMoments } from '../kernel/list/list.pages.ts';
+import { withUnits } from '../kernel/list/list.pages.ts';
 import { type ReplayOrder, replayEventFilters } from './order.contract.ts';
 
 export type ReplayForm = {
@@ -32,7 +32,7 @@ export const namesEvents = ({ values, eventIds }: ReplayForm): boolean =>
 /** The operation checks it. @throws ApiError 400 for a time that cannot be read */
 export function orderOf(form: ReplayForm): Partial<ReplayOrder> {
   const { eventIds, queue, rate, note } = form;
-  const { late, ...filter } = withMoments(form.values);
+  const { late, ...filter } = withUnits(form.values, replayEventFilters);
   const wanted = { ...filter, ...(late !== undefined && { late: late === 'true' }) };
   return {
     ...(eventIds.length > 0 && { event_ids: [...eventIds] }),
@@ -68,7 +68,7 @@ export function sameReplay(origin: string, form: ReplayForm, order: Partial<Repl
       '--dry-run',
     ],
     path: '/replays',
-    query: { ...withMoments(form.values), queue: form.queue },
+    query: { ...withUnits(form.values, replayEventFilters), queue: form.queue },
     body: { ...order, dry_run: true },
   });
 }

@@ -83,6 +83,14 @@ export const SOURCES: readonly Column<Source>[] = [
   numberColumn('a minute: 5 min', ({ rates }) => rate(rates.last_5m)),
   numberColumn('last hour', ({ rates }) => rate(rates.last_1h)),
   numberColumn('last day', ({ rates }) => rate(rates.last_24h)),
+  {
+    head: 'errors, 24 h',
+    text: ({ errors_24h: errors = {} }) =>
+      Object.entries(errors)
+        .map(([outcome, times]) => `${count(Number(times))} ${outcome}`)
+        .join(', '),
+    drop: true,
+  },
 ];
 
 export const SECRETS: readonly Column<Row<Source['secrets'][number]>>[] = [

@@ -13,6 +13,10 @@ export const Source = z
     rates: z
       .object({ last_5m: rate, last_1h: rate, last_24h: rate })
       .describe('From the statistics, including those answered with 503.'),
+    errors_24h: z
+      .record(z.string(), z.int())
+      .optional()
+      .describe('Deliveries of the last 24 hours by outcome, but for accepted ones and duplicates.'),
     secrets: z
       .array(
         z.object({

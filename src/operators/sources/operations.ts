@@ -34,6 +34,7 @@ function toItem(report: SourceReport): Source {
     configured,
     last_delivery_at: lastDeliveryAt?.toISOString() ?? null,
     rates: { last_5m: rates.last5m, last_1h: rates.last1h, last_24h: rates.last24h },
+    errors_24h: report.errors,
     secrets: report.secrets.map((secret) => ({
       fingerprint: secret.fingerprint,
       configured: secret.configured,

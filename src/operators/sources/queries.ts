@@ -35,6 +35,8 @@ export type SourceReport = {
   readonly lastDeliveryAt: Date | null;
   /** Deliveries a minute. */
   readonly rates: { readonly last5m: number; readonly last1h: number; readonly last24h: number };
+  /** Of the last 24 hours, by outcome. */
+  readonly errors: Readonly<Record<string, number>>;
   readonly secrets: readonly SecretUse[];
   readonly drift: readonly DriftReport[];
   /** The busiest first. */
@@ -60,6 +62,7 @@ export async function readSources(
     .filter((name) => visible === null || visible.includes(name))
     .toSorted();
   const rates = await readRates(connection, names);
+  const errors = await readErrors(connection, names);
   const matches = await readMatches(connection, names);
   const drift = await readDrift(connection, names);
   return names.map((source) => {
@@ -69,6 +72,7 @@ export async function readSources(
       configured: known !== undefined,
       lastDeliveryAt: heard.get(source) ?? null,
       rates: rates.get(source) ?? { last5m: 0, last1h: 0, last24h: 0 },
+      errors: errors.get(source) ?? {},
       secrets: secretsOf(known?.fingerprints ?? [], matches.get(source) ?? []),
       drift: drift.get(source) ?? [],
       refusedAddresses: refused.get(source) ?? [],
@@ -114,6 +118,21 @@ async function readRates(
       { last5m: shown(row.last_5m), last1h: shown(row.last_1h), last24h: shown(row.last_24h) },
     ]),
   );
+}
+
+/** From the same rollups. */
+async function readErrors(
+  { db }: DatabaseConnection,
+  names: readonly string[],
+): Promise<Map<string, SourceReport['errors']>> {
+  const { rows } = await sql<{ source: string; errors: Record<string, number> }>`
+    select source, jsonb_object_agg(result, count) as errors from (
+      select source, result, sum(count::float8) as count from rollups
+      where minute >= ${since('24 hours')} and measure = 'answer' and source = any(${names}::text[])
+        and result not in ('accepted', 'duplicate')
+      group by 1, 2
+    ) as counts group by 1`.execute(db);
+  return new Map(rows.map(({ source, errors }) => [source, errors]));
 }
 
 /**

@@ -19,11 +19,18 @@ const figures = {
   lag_ms: percentiles,
 };
 
+/** No source has this name. */
+export const TOGETHER = '*';
+
 export const StatsItem = z
-  .object({ at: timestamp.describe('When the step begins.'), source: z.string(), ...figures })
+  .object({
+    at: timestamp.describe('When the step begins.'),
+    source: z.string().describe(`\`${TOGETHER}\` where the sources were asked for together.`),
+    ...figures,
+  })
   .meta({
     id: 'StatsItem',
-    description: 'One step of one source. Steps in which nothing happened are left out.',
+    description: 'One step of one source, or of all together. Steps in which nothing happened are left out.',
   });
 
 export const StatsTotal = z.object({ from: timestamp, to: timestamp, ...figures }).meta({

@@ -3,7 +3,7 @@
 import { z } from 'zod';
 import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.ts';
 import { documented } from '../kernel/list/fields.contract.ts';
-import { source, time, wholeNumber } from '../kernel/list/filters.contract.ts';
+import { flag, source, time, wholeNumber } from '../kernel/list/filters.contract.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from '../kernel/operation/operation.ts';
 import { Stats, type StatsItem } from './contract.ts';
 import { type Figures, readStatistics, type StatsRange, type TimeRange } from './queries.ts';
@@ -49,6 +49,11 @@ export function createStatsOperations(deps: {
               `${MINUTES_KEPT_HOURS} hours are kept by the hour: a range that begins before has steps of whole hours.`,
           ),
         source,
+        together: flag
+          .default(false)
+          .describe(
+            '`true`: a step has one item of all sources, with their percentiles, which those of single sources do not give.',
+          ),
       }),
       answers: {
         200: {
@@ -58,7 +63,8 @@ export function createStatsOperations(deps: {
       },
       run: async ({ query }, { caller }) => {
         const ranges = rangesOf(query, now());
-        const { steps, total } = await readStatistics(connection, ranges, scopeOf(caller, query.source));
+        const asked = { ...ranges, together: query.together };
+        const { steps, total } = await readStatistics(connection, asked, scopeOf(caller, query.source));
         if (steps === undefined) {
           throw invalid(
             'these are too many steps and sources: name a source, or ask for larger steps or less time',

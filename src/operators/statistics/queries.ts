@@ -11,6 +11,8 @@ import {
   readSnapshot,
 } from '../../ledger/index.ts';
 
+import { TOGETHER } from './contract.ts';
+
 /** Whole minutes; whole hours if it begins more than MINUTES_KEPT_HOURS ago. `to` is exclusive. */
 export type TimeRange = { readonly from: Date; readonly to: Date };
 
@@ -54,15 +56,22 @@ const percentile = (measure: 'answer' | 'lag', share: number) =>
 /** `steps` is undefined if there are more than STEPS_MAX. */
 export type Statistics = { readonly steps: StatsStep[] | undefined; readonly total: Figures };
 
-/** The steps and the total are of one moment: replicas write counts between two statements. `sources`: null for all. */
+/**
+ * The steps and the total are of one moment: replicas write counts between two statements. `sources`: null for all. `together`: a
+ * step has one item, with the percentiles of all its sources.
+ */
 export function readStatistics(
   { db }: DatabaseConnection,
-  ranges: { readonly steps: StatsRange; readonly total: TimeRange },
+  {
+    steps,
+    total,
+    together = false,
+  }: { readonly steps: StatsRange; readonly total: TimeRange; readonly together?: boolean },
   sources: readonly string[] | null,
 ): Promise<Statistics> {
   return readSnapshot(db, async (trx) => ({
-    steps: await readSteps(trx, ranges.steps, sources),
-    total: await readTotal(trx, ranges.total, sources),
+    steps: await readSteps(trx, steps, sources, together),
+    total: await readTotal(trx, total, sources),
   }));
 }
 
@@ -71,9 +80,13 @@ async function readSteps(
   db: Kysely<Database>,
   { from, to, stepS }: StatsRange,
   sources: readonly string[] | null,
+  together: boolean,
 ): Promise<StatsStep[] | undefined> {
   const at = sql`date_bin(make_interval(secs => ${stepS}::int), begin, timestamptz '1970-01-01 00:00:00+00')`;
-  const rows = await readRows(db, { from, to }, sources, { at, source: sql`source` });
+  const rows = await readRows(db, { from, to }, sources, {
+    at,
+    source: together ? sql`${TOGETHER}::text` : sql`source`,
+  });
   return rows.length > STEPS_MAX ? undefined : rows.map(toStep);
 }
 

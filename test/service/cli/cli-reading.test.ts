@@ -103,7 +103,11 @@ it('a job of which there is nothing but quarantine has a story', async ({ busy: 
 
   const [first, ...items] = await cli.items('jobs', 'show', job);
 
-  expect(first).toEqual({ what: 'job', job: null });
+  expect(first).toEqual({
+    what: 'job',
+    job: null,
+    held_back: { entries: [], quarantined: [expect.objectContaining({ reason: 'unknown status' })] },
+  });
   expect(items).toMatchObject([{ what: 'delivery', delivery: { outcome: 'quarantined', job_id: job } }]);
   const { code, screen } = await cli.onTerminal(['jobs', 'show', job]);
   expect(code).toBe(0);

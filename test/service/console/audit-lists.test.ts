@@ -241,6 +241,18 @@ test('a list that is empty says what would fill it, and one that is filtered say
   );
 });
 
+it('a filter that cannot be keeps the form, with the fault beside its field', async ({ filled: relay }) => {
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const { html } = await visit.get('/console/jobs?stuck_after=soon&job_id_prefix=job_1');
+  expect(html).toContain('name="job_id_prefix" value="job_1"');
+  expect(html).toMatch(
+    /name="stuck_after" value="soon"[^>]* aria-invalid="true"[^>]*> <span class="fault"[^>]*>write 90s, 15m/,
+  );
+  expect((await visit.get('/console/jobs?state=stuck&stuck_after=2h')).text).toContain(
+    'first seen more than 2 hours ago',
+  );
+});
+
 it('a filter that cannot be is told, and not ignored', async ({ filled: relay }) => {
   const visit = await visitConsole(relay, { role: 'viewer' });
   for (const query of ['outcome=nonsense', 'from=yesterday', 'job_id=%00', `source=${'x'.repeat(64)}`]) {

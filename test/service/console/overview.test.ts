@@ -62,6 +62,13 @@ test('a broker that cannot be reached is said first', async () => {
   expect(text).not.toContain('All is well');
 });
 
+test('while the broker cannot be reached, the outbox says so above what waits for it', async () => {
+  await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
+  await deliver(relay.webhooks, completed(newJobId()));
+  const { text } = await (await visitConsole(relay)).get('/console/outbox');
+  expect(text).toContain('RabbitMQ cannot be reached. What is pending waits for it');
+});
+
 test('the charts show each outcome with its number, and have a table', async () => {
   await using relay = await startTestService();
   const jobId = newJobId();
@@ -78,6 +85,11 @@ test('the charts show each outcome with its number, and have a table', async () 
     { limitMs: 20_000 },
   );
   expect(page.text).toContain('3 deliveries in the last 24 hours: 1 accepted, 1 duplicate, 1 unauthorized.');
+  expect(page.text).toContain('1 publication in the last 24 hours: 1 returned.');
+  const list = page.links.find(({ text }) => text === 'unauthorized')?.href ?? '';
+  expect((await visit.get(list)).text).toContain('the signature does not match');
+  const errors = (await visit.get('/console/sources')).links.find(({ text }) => text === '1 unauthorized');
+  expect((await visit.get(errors?.href ?? '')).text).toContain('the signature does not match');
   expect(page.text).toContain('Deliveries by outcome, by step From (UTC) accepted duplicate unauthorized');
   expect(page.html).not.toMatch(/\sstyle="/);
   expect(page.links).toContainEqual({ href: '/console?range=6h', text: 'Last 6 hours' });

@@ -106,6 +106,7 @@ describe('after some deliveries', () => {
       configured: true,
       last_delivery_at: null,
       rates: { last_5m: 0, last_1h: 0, last_24h: 0 },
+      errors_24h: {},
       secrets: [{ fingerprint: fingerprint(OLD), configured: true, last_matched_at: null }],
       drift: [],
       busiest_refused_addresses: [],

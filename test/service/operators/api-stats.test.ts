@@ -74,6 +74,28 @@ describe('seeded', () => {
 
   const ask = (query: string, as = viewer) => as.get<Stats>(`/stats?${query}`);
 
+  test('the sources together have the percentiles of all answers, and not those of the slowest source', async () => {
+    const range = `from=${YESTERDAY}T10:00:00Z&to=${YESTERDAY}T12:00:00Z&step=7200`;
+    const apart = (await ask(range)).body.items.map(({ source, answer_ms: ms }) => [
+      source,
+      (ms?.p99 ?? 0) > 1_000,
+    ]);
+    const { items } = (await ask(`${range}&together=true`)).body;
+
+    expect(apart).toEqual([
+      ['team-a', true],
+      ['team-b', false],
+    ]);
+    expect(items).toMatchObject([
+      {
+        source: '*',
+        deliveries: { accepted: 1_099, duplicate: 7, unavailable: 2 },
+        publications: { confirmed: 3, returned: 5 },
+      },
+    ]);
+    expect(items[0]?.answer_ms?.p99).toBeLessThan(20);
+  });
+
   test('each step and source has its counts and percentiles, right to a tenth', async () => {
     const { status, body } = await ask(`from=${YESTERDAY}T10:00:00Z&to=${YESTERDAY}T11:00:00Z&step=3600`);
 

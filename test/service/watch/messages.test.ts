@@ -197,6 +197,9 @@ test('of an incident that has ended before its begin was told, one message tells
   expect(await started.metric('tallyhook_alert_requests_total', 'sent')).toBe(1);
 });
 
+const results = (metrics: ReadonlyMap<string, number>) =>
+  [...metrics].filter(([name]) => /^tallyhook_(alert_requests|heartbeat_calls)_total/.test(name));
+
 test('an address that hangs delays neither another channel, nor a delivery, nor the stop', async () => {
   await using database = await createTestDatabase();
   await using dead = await startReceiver(hang);
@@ -208,8 +211,6 @@ test('an address that hangs delays neither another channel, nor a delivery, nor 
   };
   const file = await folder.write('alerts.json', JSON.stringify(alerts));
   await using relay = await startTestService({ database, env: { ALERTS_FILE: file } });
-  const results = (metrics: ReadonlyMap<string, number>) =>
-    [...metrics].filter(([name]) => /^tallyhook_(alert_requests|heartbeat_calls)_total/.test(name));
   expect(results(await readMetrics(relay.operators))).toEqual([
     ['tallyhook_alert_requests_total{result="sent"}', 0],
     ['tallyhook_alert_requests_total{result="failed"}', 0],

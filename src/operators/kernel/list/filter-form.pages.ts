@@ -5,7 +5,10 @@ import { z } from 'zod';
 import { type Content, type Html, html } from '../../../web/index.ts';
 import type { Filters } from './filters.contract.ts';
 
-const TIME_HINT = '24h or 2026-01-31';
+const HINTS = { time: '24h or 2026-01-31', seconds: '15m or 24h' } as const;
+
+/** What the API says of a filter's value. */
+export type FilterFault = { readonly name: string; readonly message: string };
 
 export type FilterFormOptions = {
   readonly action: string;
@@ -14,16 +17,18 @@ export type FilterFormOptions = {
   readonly first: readonly string[];
   readonly values: Readonly<Record<string, string>>;
   readonly sources: readonly string[];
+  /** Stands beside its field. */
+  readonly fault?: FilterFault | undefined;
 };
 
 export function renderFilterForm(options: FilterFormOptions): Html {
-  const { action, filters, first, values } = options;
+  const { action, filters, first, values, fault } = options;
   const names = Object.keys(filters);
   const shown = first.filter((name) => names.includes(name));
   const more = names.filter((name) => !shown.includes(name));
   const isMoreSet = more.some((name) => values[name] !== undefined);
   const set = Object.keys(values).length;
-  return html`<details class="fold"><summary>Filters${set > 0 && ` (${set})`}</summary>
+  return html`<details class="fold"${fault && html` open`}><summary>Filters${set > 0 && ` (${set})`}</summary>
 <form class="filters" action="${action}" aria-label="Filters" autocomplete="off">
 ${shown.map((name) => renderField(name, options))}${
   more.length > 0 &&
@@ -34,20 +39,23 @@ ${shown.map((name) => renderField(name, options))}${
 
 export function renderField(
   name: string,
-  { filters, values, sources }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources'>,
+  { filters, values, sources, fault }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources' | 'fault'>,
 ): Html {
-  const { label = name, unset } = filters[name]?.form ?? {};
+  const { label = name, unset, converts } = filters[name]?.form ?? {};
+  const isWrong = fault?.name === name;
+  const marks = isWrong && html` aria-invalid="true" aria-describedby="fault-of-filter"`;
+  const said = isWrong && html` <span class="fault" id="fault-of-filter">${fault.message}</span>`;
   const value = values[name] ?? unset ?? '';
   const choices = name === 'source' ? sources : choicesOf(filters[name]);
   if (choices === undefined) {
-    const hint = name === 'from' || name === 'to' ? TIME_HINT : undefined;
-    return html`<label>${label} <input name="${name}" value="${value}" spellcheck="false" autocomplete="off"${hint && html` placeholder="${hint}"`}></label>\n`;
+    const hint = converts && HINTS[converts];
+    return html`<label>${label} <input name="${name}" value="${value}" spellcheck="false" autocomplete="off"${hint && html` placeholder="${hint}"`}${marks}>${said}</label>\n`;
   }
   // A value that is no choice any more, such as a source that was removed, still filters.
   const all = value === '' || choices.includes(value) ? choices : [...choices, value];
-  return html`<label>${label} <select name="${name}">${unset === undefined && html`<option value="">any</option>`}${all.map(
+  return html`<label>${label} <select name="${name}"${marks}>${unset === undefined && html`<option value="">any</option>`}${all.map(
     (choice) => html`<option${choice === value && html` selected`}>${choice}</option>`,
-  )}</select></label>\n`;
+  )}</select>${said}</label>\n`;
 }
 
 /** The words that a parameter takes; undefined if it takes any text. */

@@ -1,16 +1,16 @@
 // A page that shows one of the API's lists: filters, rows, and a link to the next page. Its address has the parameters that the
 // API has, so a view can be kept, sent and reloaded.
 
-import { parseMoment } from '../../../base/time/moments.ts';
+import { parseMoment, parseSpan } from '../../../base/time/moments.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { LISTS, type ListName } from '../../lists.contract.ts';
 import { type ItemOf, listId, type PageOf } from '../console/calls.ts';
-import { get, type Page, type Visit } from '../console/page.ts';
+import { get, type Page, type View, type Visit } from '../console/page.ts';
 import { sameAs } from '../console/same-as.ts';
 import { ApiError } from '../operation/operation.ts';
 import { address } from '../view/links.ts';
 import { type Column, renderTable } from '../view/table.ts';
-import { emptyList, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import { emptyList, type FilterFault, filtersIn, renderFilterForm } from './filter-form.pages.ts';
 import type { Filters } from './filters.contract.ts';
 import { type Cells, pageColumns } from './looks.pages.ts';
 
@@ -51,9 +51,11 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
   const path = `/${name}` as const;
   const action = `/console${path}`;
   const shape: Filters = LISTS[name].filters;
-  return get(path, [listId(name)], async (visit) => {
-    const values = filtersIn(visit.query, shape);
-    const filters = withMoments(values);
+  const form = (visit: Visit, values: Readonly<Record<string, string>>, fault?: FilterFault) =>
+    renderFilterForm({ action, filters: shape, values, sources: visit.sources, first, fault });
+
+  async function view(visit: Visit, values: Readonly<Record<string, string>>): Promise<View> {
+    const filters = withUnits(values, shape);
     const cursor = visit.query.get('cursor') ?? undefined;
     const page = await visit.calls.list(name, { ...filters, limit: rows, cursor });
     const table = renderTable({
@@ -65,7 +67,7 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
     return {
       title,
       beside: beside?.(visit),
-      body: html`${renderFilterForm({ action, filters: shape, values, sources: visit.sources, first })}
+      body: html`${form(visit, values)}
 ${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
 ${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
       sameAs: sameAs(visit.origin, {
@@ -74,33 +76,55 @@ ${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
         query: { ...filters, limit: rows, cursor },
       }),
     };
+  }
+
+  return get(path, [listId(name)], async (visit) => {
+    const values = filtersIn(visit.query, shape);
+    try {
+      return await view(visit, values);
+    } catch (error) {
+      const fault = faultIn(error, shape);
+      if (fault === undefined) throw error;
+      const told = html`<div class="notice bad"><p><strong>The request is not valid:</strong> see the filter that is marked.</p></div>`;
+      return { title, status: 400, body: html`${told}${form(visit, values, fault)}` };
+    }
   });
+}
+
+/** Undefined for an error of something else than a filter. The API names the parameter first. */
+function faultIn(error: unknown, shape: Filters): FilterFault | undefined {
+  if (!(error instanceof ApiError) || error.status !== 400) return undefined;
+  const [, name = '', message = ''] = /^(\w+): (.*)$/s.exec(error.message) ?? [];
+  return name in shape ? { name, message } : undefined;
 }
 
 /** The words of the command line that show the list. */
 const commandOf = (name: ListName): readonly string[] => (name === 'operator-log' ? ['log'] : [name, 'list']);
 
+/** How people write what a filter takes, and what the API takes for it. */
+const CONVERSIONS = {
+  time: {
+    convert: (text: string) => parseMoment(text, Date.now()),
+    write: '2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 15m, 24h, 7d',
+  },
+  seconds: { convert: (text: string) => parseSpan(text)?.toString(), write: '90s, 15m, 24h or 7d' },
+} as const;
+
 /**
- * Times as the API takes them. `24h` begins at another moment with each request, and a cursor belongs to its filters: the next
+ * Values as the API takes them. `24h` begins at another moment with each request, and a cursor belongs to its filters: the next
  * page therefore names the moment itself.
  * @throws ApiError 400
  */
-export function withMoments(values: Readonly<Record<string, string>>): Record<string, string> {
-  const filters = { ...values };
-  for (const name of ['from', 'to']) {
-    const text = filters[name];
-    if (text === undefined) continue;
-    const moment = parseMoment(text, Date.now());
-    if (moment === undefined) {
-      throw new ApiError(
-        400,
-        'invalid_request',
-        `${name}: write 2026-01-31T12:00:00Z, 2026-01-31, or how long ago: 15m, 24h, 7d`,
-      );
-    }
-    filters[name] = moment;
-  }
-  return filters;
+export function withUnits(values: Readonly<Record<string, string>>, shape: Filters): Record<string, string> {
+  const converted = Object.entries(values).map(([name, text]) => {
+    const as = shape[name]?.form.converts;
+    if (as === undefined) return [name, text] as const;
+    const { convert, write } = CONVERSIONS[as];
+    const value = convert(text);
+    if (value === undefined) throw new ApiError(400, 'invalid_request', `${name}: write ${write}`);
+    return [name, value] as const;
+  });
+  return Object.fromEntries(converted);
 }
 
 function pager({

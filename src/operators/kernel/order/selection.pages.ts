@@ -5,7 +5,7 @@ import { type Content, html } from '../../../web/index.ts';
 import type { OrderName } from '../../orders.contract.ts';
 import { filtersIn } from '../list/filter-form.pages.ts';
 import type { Filters } from '../list/filters.contract.ts';
-import { withMoments } from '../list/list.pages.ts';
+import { withUnits } from '../list/list.pages.ts';
 import { textIn } from '../view/act.ts';
 import { address } from '../view/links.ts';
 
@@ -27,7 +27,10 @@ export function wantedIn(fields: URLSearchParams, { filters, bound }: Selectable
   if (fields.get('all') !== 'true') return undefined;
   const limit = textIn(fields, bound);
   return {
-    filter: { ...withMoments(filtersIn(fields, filters)), ...(limit !== undefined && { [bound]: limit }) },
+    filter: {
+      ...withUnits(filtersIn(fields, filters), filters),
+      ...(limit !== undefined && { [bound]: limit }),
+    },
   };
 }
 

@@ -12,6 +12,8 @@ export type Series = {
   readonly values: readonly (number | null)[];
   /** Shown in the legend behind the name. */
   readonly total?: string | undefined;
+  /** The list of what it counts. */
+  readonly href?: string | undefined;
 };
 
 export type ChartOptions = {
@@ -110,8 +112,8 @@ function frame(
 <text x="0" y="11">${scale(top)}</text>
 ${timeLabels(steps)}</svg>
 <ul class="legend">${series.map(
-    ({ name, form, total }) =>
-      html`<li><svg class="swatch" aria-hidden="true">${swatch(form)}</svg>${name}${total !== undefined && html` <b>${total}</b>`}</li>`,
+    ({ name, form, total, href }) =>
+      html`<li><svg class="swatch" aria-hidden="true">${swatch(form)}</svg>${href === undefined ? name : html`<a href="${href}">${name}</a>`}${total !== undefined && html` <b>${total}</b>`}</li>`,
   )}</ul></figure>`;
 }
 
