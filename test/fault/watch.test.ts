@@ -15,9 +15,11 @@ import { fileURLToPath } from 'node:url';
 const MAIN = fileURLToPath(new URL('../support/quick-watch.ts', import.meta.url));
 const WAIT = { timeout: 30_000 };
 
+/** But for pools that were starved, as they are when a replica wakes, or on a slow machine. */
 const incidentsOf = (database: TestDatabase) =>
   database.query<{ id: string; condition: string; ended: boolean }>(
-    `select id, condition, ended_at is not null as ended from incidents order by began_at`,
+    `select id, condition, ended_at is not null as ended from incidents
+     where condition <> 'starved-pool' order by began_at`,
   );
 
 const leaseOf = async (database: TestDatabase) =>
@@ -124,7 +126,7 @@ test('after Postgres was away there is one incident, which began and ended with 
     watchTiming: { ...QUICK, scale: 1 / 20 },
   };
   await using first = await startTestService(options);
-  await using _second = await startTestService(options);
+  await using second = await startTestService(options);
   await waitFor(async () =>
     expect(
       await database.query(`select from relay_lease where name = 'watch' and memory is not null`),
@@ -133,10 +135,10 @@ test('after Postgres was away there is one incident, which began and ended with 
 
   proxy.refuse();
   proxy.cut();
-  const beganMs = Date.now();
   await waitFor(async () =>
     expect(await readMetric(first.operators, 'tallyhook_database_connected')).toBe(0),
   );
+  const beganMs = Date.now();
   await waitFor(() => expect(Date.now() - beganMs).toBeGreaterThan(6_000));
   proxy.heal();
 
@@ -152,17 +154,19 @@ test('after Postgres was away there is one incident, which began and ended with 
     { timeout: 60_000 },
   );
   expect(lasted).toBeGreaterThan(3);
+  expect(await readMetric(second.operators, 'tallyhook_database_connected')).toBe(1);
   expect((await incidentsOf(database)).map(({ condition }) => condition)).not.toContain('no-leader');
 });
 
 test('replicas that are all killed while they lead leave an incident to whoever starts next', async () => {
   await using database = await createTestDatabase();
   const exchange = newExchange();
-  await using _bus = await listen(exchange);
+  await using bus = await listen(exchange);
   const start = () => startReplica({ databaseUrl: database.url, exchange, main: MAIN });
   {
     await using replica = await start();
     await deliver(replica.webhooks, completed(newJobId()));
+    await bus.received(1);
     await waitFor(async () =>
       expect(await database.query(`select from relay_lease where name = 'outbox'`)).toHaveLength(1),
     );
@@ -179,9 +183,10 @@ test('replicas that are all killed while they lead leave an incident to whoever 
       ).toHaveLength(1),
     WAIT,
   );
-  await using _next = await start();
+  await using next = await start();
   await waitFor(
     async () => expect(await incidentsOf(database)).toMatchObject([{ condition: 'no-leader' }]),
     WAIT,
   );
+  expect(next.hasExited()).toBe(false);
 });
