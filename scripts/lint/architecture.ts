@@ -145,6 +145,7 @@ export const KINDS: Readonly<Record<string, { readonly sees: readonly string[] }
 export const NOUNS: Readonly<Record<string, readonly string[]>> = {
   deliveries: ['events'],
   events: [],
+  incidents: [],
   jobs: [],
   'operator-log': [],
   outbox: ['events'],

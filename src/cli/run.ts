@@ -1,6 +1,6 @@
 // The command line as a function: finds the command, runs it, and maps its result or error to an exit code: 0 done, 1 failed,
-// 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used. What a command opens it closes before it ends;
-// only `serve` needs a process of its own.
+// 2 used wrongly, 70 a bug, 78 a configuration or schema that cannot be used. `check` alone has others, which its users' monitoring
+// prescribes. What a command opens it closes before it ends; only `serve` needs a process of its own.
 
 import type { Env } from '../config.ts';
 import { UsageError } from '../base/errors.ts';
@@ -25,7 +25,11 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     tokens          create, list and revoke tokens of the operators' API, in the database itself
     healthcheck     say whether the service beside it is alive, for containers
 
-  what happened (docs/operators.md)
+  what goes on (docs/operators.md)
+    alerts          incidents: what is going on, and what was; send a test to those who are told of them
+    check           one line and an exit code for cron and Nagios
+
+  what happened
     find            lead from an id, an error code or a source to what shows it
     jobs            find jobs, also stuck ones; show all that happened to one
     deliveries      the requests that came in, and their outcomes
@@ -59,7 +63,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
 
 ${LOCAL_RUN}Commands that ask the operators' API take its address and token from TALLYHOOK_URL and
 TALLYHOOK_TOKEN. Lists are tables on a terminal, NDJSON when piped.
-Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema.`;
+Exit codes: 0 done, 1 failed, 2 wrong usage, 70 a bug, 78 wrong configuration or schema. "check" has those of Nagios.`;
 
 /** Loaded on demand: commands for people start without the server's packages, and the server without theirs. */
 const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
@@ -67,6 +71,8 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   migrate: async () => (await import('./migrate.ts')).migrateCommand,
   healthcheck: async () => (await import('./healthcheck.ts')).healthcheck,
   tokens: async () => (await import('../operators/tokens/command.ts')).tokens,
+  alerts: async () => (await import('../operators/incidents/command.ts')).alerts,
+  check: async () => (await import('../operators/incidents/check.command.ts')).check,
   find: async () => (await import('../operators/search/command.ts')).find,
   jobs: async () => (await import('../operators/jobs/command.ts')).jobs,
   deliveries: async () => (await import('../operators/deliveries/command.ts')).deliveries,
@@ -117,7 +123,7 @@ export async function run(args: readonly string[], env: Env, io: Io): Promise<nu
   try {
     return await command.run(rest, env, io);
   } catch (error) {
-    if (!(error instanceof HelpAsked)) return reportError(io, error, name);
+    if (!(error instanceof HelpAsked)) return command.report?.(io, error) ?? reportError(io, error, name);
     io.say(command.help);
     return 0;
   }

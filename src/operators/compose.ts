@@ -33,6 +33,7 @@ type OperatorParts = Parts & {
   readonly readiness: () => Promise<Readiness>;
   readonly connections: OperatorOptions['connections'];
   readonly configuredSources: OperationParts['configuredSources'];
+  readonly watched: OperationParts['watched'];
   /** Where this replica listens for senders. */
   readonly intake: () => { readonly host: string; readonly port: number };
   readonly proxies: TrustedProxies;

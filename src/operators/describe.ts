@@ -17,6 +17,7 @@ export async function describeOperators(config: Config): Promise<OpenApiDocument
     connection,
     tokenConnection: connection,
     configuredSources: () => [],
+    watched: { conditions: async () => [], sendTest: async () => [] },
     ending: AbortSignal.abort(),
     now: () => performance.now(),
     log,

@@ -4,6 +4,7 @@
 import type { z } from 'zod';
 import { Delivery, deliveryColumns, deliveryFilters } from './deliveries/contract.ts';
 import { Event, eventColumns, eventFilters } from './events/contract.ts';
+import { Incident, incidentColumns, incidentFilters } from './incidents/contract.ts';
 import { Job, jobColumns, jobFilters } from './jobs/contract.ts';
 import type { ListColumns } from './kernel/list/columns.contract.ts';
 import { page } from './kernel/list/fields.contract.ts';
@@ -75,6 +76,16 @@ export const LISTS = {
     page: OutboxPage,
     tag: 'Outbox',
     summary: 'What is still to be published, the oldest first',
+  },
+  incidents: {
+    item: Incident,
+    columns: incidentColumns,
+    filters: incidentFilters,
+    page: page(Incident).meta({ id: 'IncidentPage', description: 'A page of incidents.' }),
+    tag: 'Incidents',
+    summary: 'Incidents, by their begin, the newest first',
+    description:
+      'Of a token that is limited to some sources, those of its sources: what concerns all is for tokens without a limit.',
   },
   'operator-log': {
     item: LogLine,

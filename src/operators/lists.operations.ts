@@ -2,6 +2,7 @@
 
 import { deliveriesList } from './deliveries/operations.ts';
 import { eventsList } from './events/operations.ts';
+import { incidentsList } from './incidents/operations.ts';
 import { jobsList } from './jobs/operations.ts';
 import type { ApiList } from './kernel/list/list.operations.ts';
 import type { ListName } from './lists.contract.ts';
@@ -18,6 +19,7 @@ export const LISTS = {
   publications: publicationsList,
   quarantine: quarantineList,
   outbox: outboxList,
+  incidents: incidentsList,
   'operator-log': operatorLogList,
   replays: replaysList,
 } as const satisfies Readonly<Record<ListName, ApiList>>;

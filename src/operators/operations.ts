@@ -11,6 +11,7 @@ import { PUBLICATIONS_SHOWN_MAX } from './events/contract.ts';
 import { createEventOperations } from './events/operations.ts';
 import { createExportOperations } from './export/operations.ts';
 import { createGroupOperations } from './groups/operations.ts';
+import { createIncidentOperations, type Watched } from './incidents/operations.ts';
 import { isSessionOpen } from './kernel/access/sessions.queries.ts';
 import { isTokenValid } from './kernel/access/tokens.queries.ts';
 import { listOperation } from './kernel/list/list.operations.ts';
@@ -44,6 +45,7 @@ export type OperationParts = Pick<Parts, 'log' | 'now' | 'started'> & {
   readonly tokenConnection: DatabaseConnection;
   /** The sources as they are configured now. */
   readonly configuredSources: () => readonly ConfiguredSource[];
+  readonly watched: Watched;
   /** Ends streams, which do not end by themselves. */
   readonly ending: AbortSignal;
 };
@@ -52,7 +54,7 @@ export type OperationParts = Pick<Parts, 'log' | 'now' | 'started'> & {
 export function operationsOf(config: Config, parts: OperationParts): readonly Operation[] {
   const { connection, tokenConnection, configuredSources, log } = parts;
   const { environment } = config.operator;
-  const { jobs, deliveries, events, publications, quarantine } = LISTS;
+  const { jobs, deliveries, events, publications, quarantine, incidents } = LISTS;
   const isValid: IsTokenValid = async (tokenId, sessionId) =>
     (await isTokenValid(tokenConnection, tokenId)) &&
     (sessionId === undefined || (await isSessionOpen(tokenConnection, sessionId)));
@@ -60,6 +62,8 @@ export function operationsOf(config: Config, parts: OperationParts): readonly Op
     ...[jobs, deliveries, events, publications, quarantine].map((list) => listOperation(list, connection)),
     listOutbox(connection),
     ...createGroupOperations({ connection }),
+    listOperation(incidents, connection),
+    ...createIncidentOperations(parts),
     ...createDeliveryOperations({ connection }),
     ...createEventOperations({
       connection,

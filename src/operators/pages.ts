@@ -4,6 +4,7 @@ import { deliveryPages } from './deliveries/delivery.pages.ts';
 import { deliveries } from './deliveries/pages.ts';
 import { eventPages } from './events/event.pages.ts';
 import { events } from './events/pages.ts';
+import { incidents } from './incidents/pages.ts';
 import { jobs } from './jobs/pages.ts';
 import type { Page } from './kernel/console/page.ts';
 import { live, liveStream } from './live/pages.ts';
@@ -24,6 +25,7 @@ import { tokenPages } from './tokens/pages.ts';
 
 export const PAGES: readonly Page[] = [
   overview,
+  incidents,
   search,
   jobs,
   ...jobPages,

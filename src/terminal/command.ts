@@ -12,6 +12,8 @@ export type Command = {
   /** For `tallyhook <command> --help`. */
   readonly help: string;
   readonly run: Verb;
+  /** Reports an error, where it is not reported as those of the other commands are. @returns an exit code */
+  readonly report?: (io: Io, error: unknown) => number;
 };
 
 /** A command with verbs: `list`, `show`, … Without a verb, or with an option first, `otherwise` runs. */

@@ -20,21 +20,29 @@ const BAD_REQUEST = 400;
 /** `command`: the name of the one that failed, whose help is suggested. @returns the exit code */
 export function reportError(io: Io, error: unknown, command: string | undefined): number {
   const help = command === undefined ? 'tallyhook --help' : `tallyhook ${command} --help`;
-  if (error instanceof UsageError) {
-    io.complain(`${error.message}\nTry "${help}".`);
-    return 2;
-  }
+  const { lines, exitCode } = describeFailure(error, help);
+  for (const each of lines) io.complain(each);
+  return exitCode;
+}
+
+/** What is said of an error, and the exit code of most commands. `help`: the command that shows the help. */
+export function describeFailure(
+  error: unknown,
+  help: string,
+): { readonly lines: readonly string[]; readonly exitCode: number } {
+  const tryHelp = `Try "${help}".`;
+  if (error instanceof UsageError) return { lines: [error.message, tryHelp], exitCode: 2 };
   const { because, ...described } = describeError(error);
   // The text may come from a service that is not ours.
-  io.complain(maskInvisibleInLines([described, ...(because ? [because] : [])].map(line).join('\n  ')));
+  const said = maskInvisibleInLines([described, ...(because ? [because] : [])].map(line).join('\n  '));
   if (error instanceof AnswerError) {
     const hint = HINTS[error.httpStatus];
-    if (hint !== undefined) io.complain(hint);
-    if (error.httpStatus !== BAD_REQUEST) return 1;
-    io.complain(`Try "${help}".`);
-    return 2;
+    const isWrong = error.httpStatus === BAD_REQUEST;
+    const lines = [said, ...(hint === undefined ? [] : [hint]), ...(isWrong ? [tryHelp] : [])];
+    return { lines, exitCode: isWrong ? 2 : 1 };
   }
-  return error instanceof ConfigError || error instanceof SchemaError ? 78 : 1;
+  const exitCode = error instanceof ConfigError || error instanceof SchemaError ? 78 : 1;
+  return { lines: [said], exitCode };
 }
 
 const line = ({ name, code, message }: ErrorDescription): string => `${code ?? name}: ${message}`;

@@ -1,8 +1,9 @@
-// The overview, search and sources in a real browser: at every width, light and dark, with JavaScript and without.
+// The overview, incidents, search and sources in a real browser: at every width, light and dark, with JavaScript and without.
 
 import { expect, test } from 'vitest';
 import { describeInBrowser, type Look } from '../support/browser.ts';
 import { signInBrowser } from '../support/console.ts';
+import { type IncidentRow, insertIncident } from '../support/incidents.ts';
 import { faultsIn } from '../support/page-checks.ts';
 import { completed, deliver, newJobId, progress } from '../support/sender.ts';
 import { startTestService, type TestService } from '../support/service.ts';
@@ -10,6 +11,20 @@ import { until } from '../support/until.ts';
 import { cases } from '../only-in-all.ts';
 
 const SENT = 8;
+
+/** What goes on and what was, with a source and with names of people. */
+const INCIDENTS: readonly IncidentRow[] = [
+  { condition: 'source-silent', subject: 'team-a', severity: 'critical', beganAgo: '3 hours' },
+  { condition: 'quarantine', severity: 'warning', beganAgo: '20 minutes' },
+  {
+    condition: 'outbox-lag',
+    severity: 'critical',
+    beganAgo: '9 hours',
+    endedAgo: '7 hours',
+    eventsWaited: 1_234,
+    decidedBy: ['Ada', 'Grace'],
+  },
+];
 
 type Case = { readonly javaScriptEnabled: boolean; readonly looks: readonly Look[] };
 
@@ -27,9 +42,10 @@ async function fill(relay: TestService): Promise<void> {
     );
   const rows = async () => (await counted())[0]?.n === SENT || undefined;
   await until('the statistics are written', rows, { limitMs: 20_000 });
+  for (const row of INCIDENTS) await insertIncident(relay.database, row);
 }
 
-describeInBrowser('the overview, search and sources', (open) => {
+describeInBrowser('the overview, incidents, search and sources', (open) => {
   test.for(
     cases<Case>(
       [
@@ -59,6 +75,8 @@ describeInBrowser('the overview, search and sources', (open) => {
     await signInBrowser(opened.context, relay);
     for (const path of [
       '',
+      '/incidents',
+      '/incidents?state=open',
       '/sources',
       '/source?name=default',
       '/search',

@@ -107,6 +107,7 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
   const note = 'a test';
   return new Map<PageName, PageRequest>([
     ['get ', read('viewer', '/console')],
+    ['get /incidents', read('viewer', '/console/incidents')],
     ['get /search', read('viewer', '/console/search?q=job_')],
     ['get /jobs', read('viewer', '/console/jobs')],
     ['get /job', read('viewer', `/console/job?${new URLSearchParams(job).toString()}`)],

@@ -482,6 +482,64 @@ export const tokens = [
   },
 ];
 
+const incident = (fields: Partial<Items['incidents']>): Items['incidents'] => ({
+  id: uuid('0003'),
+  condition: 'returned',
+  subject: null,
+  severity: 'critical',
+  state: 'ended',
+  summary: '1 event is returned.',
+  began_at: at('19:05:00.123456'),
+  ended_at: at('19:17:00'),
+  events_waited: 1,
+  decided_by: [],
+  ...fields,
+});
+export const incidents = [
+  incident({}),
+  incident({
+    condition: 'source-silent',
+    subject: LONG_SOURCE,
+    state: 'open',
+    ended_at: null,
+    events_waited: 0,
+    summary: `The last verified delivery of ${LONG_SOURCE} came 2 hours ago.`,
+  }),
+  incident({
+    condition: 'outbox-lag',
+    began_at: at('02:12:11'),
+    ended_at: at('04:52:11'),
+    events_waited: 100_000,
+    decided_by: ['Ada’s laptop', 'Grace'],
+    summary: 'The oldest pending event is 5 minutes old.',
+  }),
+  incident({
+    condition: 'quarantine',
+    severity: 'warning',
+    events_waited: 0,
+    summary: '2 deliveries wait in quarantine.',
+  }),
+];
+const condition = (
+  name: string,
+  fields: Partial<Answers['conditions']['items'][number]> = {},
+): Answers['conditions']['items'][number] => ({
+  name,
+  subject: null,
+  severity: 'warning',
+  is_so: true,
+  summary: '1 delivery waits in quarantine.',
+  value: 1,
+  ...fields,
+});
+export const conditions = [
+  condition('quarantine'),
+  condition('unauthorized-storm', {
+    subject: LONG_SOURCE,
+    summary: `204 of 210 deliveries of ${LONG_SOURCE} were unauthorized in 10 minutes.`,
+  }),
+];
+
 export const replicas: Answers['replicas']['items'] = [
   {
     id: uuid('0001'),

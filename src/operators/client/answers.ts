@@ -6,6 +6,7 @@ import { Difference } from '../deliveries/difference.contract.ts';
 import { SentCloudEvent } from '../events/cloud-event.contract.ts';
 import { EventDetail } from '../events/contract.ts';
 import { OutboxGroups, QuarantineGroups } from '../groups/contract.ts';
+import { AlertTest, ConditionList } from '../incidents/contract.ts';
 import { LISTS, type ListName } from '../lists.contract.ts';
 import { ORDERS, type OrderName } from '../orders.contract.ts';
 import { OutboxCounts } from '../outbox/contract.ts';
@@ -28,6 +29,8 @@ export const answers = {
   sources: lenient(SourceList),
   replicas: lenient(ReplicaList),
   sizes: lenient(Sizes),
+  conditions: lenient(ConditionList),
+  alertTest: lenient(AlertTest),
   search: lenient(SearchAnswer),
   stats: lenient(Stats),
   outboxCounts: lenient(OutboxCounts),

@@ -96,8 +96,8 @@ export function createOperatorsClient(options: HttpClientOptions) {
     /** The operator log records that a body was read. */
     cloudEvent: (id: string) => get(`/events/${part(id)}/cloudevent`, answers.cloudEvent),
     /** How many events wait to be published, how many were returned and how many are parked. */
-    outboxCounts: (query: ListQuery<'outbox'> = {}) =>
-      get('/outbox', answers.outboxCounts, { ...query, limit: 1 }),
+    outboxCounts: (query: ListQuery<'outbox'> = {}, callOptions: CallOptions = {}) =>
+      get('/outbox', answers.outboxCounts, { ...query, limit: 1 }, callOptions),
     /** Counts and times for each interval and source. */
     stats: (query: Query) => get('/stats', answers.stats, query),
     /** Who sends: what came from each source, and which of its secrets matched. */
@@ -106,6 +106,11 @@ export function createOperatorsClient(options: HttpClientOptions) {
     replicas: async () => (await get('/replicas', answers.replicas)).items,
     /** What the tables hold now, and what a day adds. */
     sizes: () => get('/sizes', answers.sizes),
+
+    /** How it is with each condition now, as the replica that answers can tell. `is_so` is null for what it cannot. */
+    conditions: (callOptions: CallOptions = {}) => get('/conditions', answers.conditions, {}, callOptions),
+    /** Sends a test message to each channel that is told of incidents. */
+    testAlerts: (key = newKey()) => act('/alerts/test', answers.alertTest, key),
 
     /** What an id, an error code, a source or the begin of a job's id leads to. */
     search: (text: string) => get('/search', answers.search, { q: text }),

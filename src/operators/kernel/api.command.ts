@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { ConfigError } from '../../base/errors.ts';
+import type { HttpClientOptions } from '../../base/net/http-client.ts';
 import type { Env } from '../../config.ts';
 import { inRepository, withLocalRun } from '../../terminal/environment.ts';
 import type { Io } from '../../terminal/io.ts';
@@ -20,18 +21,20 @@ export type Api = {
 const HOW_TO_GET_A_TOKEN = `make a token with "tallyhook tokens create" on a machine with DATABASE_URL\
 ${inRepository(', or start a local run with "npm start"')}`;
 
-/** @throws ConfigError */
-export function openApi(env: Env, io: Io): Api {
+/** `onWait`: what is done instead of telling of it. @throws ConfigError */
+export function openApi(
+  env: Env,
+  io: Io,
+  {
+    onWait = (waitMs, { message }) => io.complain(`${message}: trying again in ${duration(waitMs)}`),
+  }: Pick<HttpClientOptions, 'onWait'> = {},
+): Api {
   const { url, token } = readSettings(env);
   const runId = randomUUID();
   let actions = 0;
   return {
     url,
-    client: createOperatorsClient({
-      url,
-      token,
-      onWait: (waitMs, { message }) => io.complain(`${message}: trying again in ${duration(waitMs)}`),
-    }),
+    client: createOperatorsClient({ url, token, onWait }),
     nextKey: () => `${runId}-${(actions += 1)}`,
   };
 }

@@ -21,6 +21,7 @@ const ACTIONS = [
   'token.revoke',
   'session.create',
   'session.end',
+  'alerts.test',
   'database.loss',
 ] as const;
 

@@ -23,9 +23,16 @@ const FILTERS = LISTS.outbox.filters;
 /** Only copies of replays have a queue, and nobody decides on these. */
 const { copies: _copies, queue: _queue, ...ORDER_FILTERS } = FILTERS;
 
+/** Counts are of all states, of a source or of all. */
+const COUNTED = { source: FILTERS.source };
+
 const help = `Events that are still to be published, and decisions about those that wait for one.
 
-  outbox                what waits for an operator: returned (no queue received it) or parked (the relay gave up)
+  outbox                what waits for an operator: returned (no queue received it) or parked (the relay gave up);
+                        how much is pending is said beside it, in a pipe on standard error
+  outbox counts         how many are pending, returned and parked, and since when the oldest one is pending;
+                        in a pipe one JSON object
+${filterHelp(COUNTED)}
   outbox list           all entries and replays' copies, the oldest first
 ${listHelp('outbox')}
   outbox returned       those that no queue received
@@ -63,6 +70,7 @@ async function overview(args: string[], env: Env, io: Io): Promise<number> {
   const states = known === undefined ? WAITING : [known];
   const counts = await client.outboxCounts(query);
   if (io.stdout.isTTY) await io.put(`${depth(io, counts)}\n\n`);
+  else if (counts.counts.pending > 0) io.complain(pendingLine(counts));
   async function* items(): AsyncGenerator<Items['outbox']> {
     for (const one of states) yield* client.each('outbox', { ...query, state: one, copies: false }, limit);
   }
@@ -72,14 +80,29 @@ async function overview(args: string[], env: Env, io: Io): Promise<number> {
   return isNone ? 0 : printList(io, items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
 }
 
+const ageOf = ({ oldest_pending_at: oldestAt }: Answers['outboxCounts']) =>
+  oldestAt === null ? '' : `, the oldest recorded ${ago(oldestAt)}`;
+
+/** Where nobody sees the counts: an outbox from which nothing waits for a decision may be far behind all the same. */
+const pendingLine = (found: Answers['outboxCounts']) =>
+  orMore(`${counted(found.counts.pending, 'event')} pending${ageOf(found)}`, found.counts_complete);
+
 function depth({ paint }: Io, found: Answers['outboxCounts']): string {
-  const { counts, copies, counts_complete: isComplete, oldest_pending_at: oldestAt } = found;
+  const { counts, copies, counts_complete: isComplete } = found;
   const part = (state: keyof typeof counts) =>
     paint(counts[state] > 0 ? (colourOf(state) ?? 'bold') : 'dim', `${count(counts[state])} ${state}`);
-  const oldest = oldestAt === null ? '' : `, the oldest recorded ${ago(oldestAt)}`;
   const ofReplays = copies === 0 ? '' : `; ${counted(copies, 'copy')} of replays`;
-  const live = `${part('pending')}${oldest}; ${part('returned')}; ${part('parked')}`;
+  const live = `${part('pending')}${ageOf(found)}; ${part('returned')}; ${part('parked')}`;
   return orMore(`${live}${ofReplays}`, isComplete);
+}
+
+/** For scripts: what waits, of which nothing else may be told. */
+async function countsVerb(args: string[], env: Env, io: Io): Promise<number> {
+  const { values } = parse(args, filterOptions(COUNTED));
+  const found = await openApi(env, io).client.outboxCounts(readFilters(COUNTED, values));
+  if (io.stdout.isTTY) await io.put(`${depth(io, found)}\n`);
+  else await io.putJson(found);
+  return 0;
 }
 
 function waitingVerb(state: (typeof WAITING)[number]): Verb {
@@ -140,6 +163,7 @@ export const outbox = nounCommand('outbox', {
   help,
   verbs: {
     list: listVerb('outbox', 'entry'),
+    counts: countsVerb,
     returned: waitingVerb('returned'),
     parked: waitingVerb('parked'),
     groups: groupsVerb('outbox'),

@@ -14,6 +14,7 @@ import { type Replica, ReplicaList } from '../replicas/contract.ts';
 import { Stats } from '../statistics/contract.ts';
 import { renderCharts } from './charts.pages.ts';
 import { RANGES, type Range, rangeIn, renderRanges } from './range.pages.ts';
+import { readIncidents, renderWhatWas } from './going-on.pages.ts';
 import { stepsOf } from './series.pages.ts';
 import { type Count, renderVerdict, type Situation } from './verdict.pages.ts';
 
@@ -24,20 +25,24 @@ const REFRESH_S = 10;
 
 export const overview = get(
   '',
-  ['getStats', 'listOutbox', 'listJobs', 'listReplays', 'groupQuarantine', 'listReplicas'],
+  ['getStats', 'listOutbox', 'listJobs', 'listReplays', 'groupQuarantine', 'listReplicas', 'listIncidents'],
   async (visit) => {
     const range = rangeIn(visit.query);
     const source = visit.query.get('source') || undefined;
     const { spanS, stepS, name } = RANGES[range];
     const from = new Date(Date.now() - spanS * 1_000).toISOString();
-    const [stats, situation] = await Promise.all([
+    const [stats, parts] = await Promise.all([
       visit.calls.call('getStats', Stats, { query: { from, step: stepS, source, together: 'true' } }),
       readSituation(visit),
     ]);
+    // After the others, which take all connections of operators already.
+    const incidents = await readIncidents(visit);
+    const situation = { ...parts, goingOn: incidents.goingOn };
     return {
       title: 'Overview',
       refreshS: REFRESH_S,
       body: html`${renderVerdict(situation)}
+${renderWhatWas(incidents)}
 <div class="spread">${renderRanges({ chosen: range, source })}${sourceForm(visit, range, source)}</div>
 ${renderCharts({ stats, steps: stepsOf(stats), span: name, source })}
 <div class="halves">${renderWaiting(situation)}${renderService(situation)}</div>
@@ -51,7 +56,7 @@ ${renderReplicas(situation.replicas)}`,
   },
 );
 
-async function readSituation({ calls, readiness }: Visit): Promise<Situation> {
+async function readSituation({ calls, readiness }: Visit): Promise<Omit<Situation, 'goingOn'>> {
   const [outbox, quarantine, stuck, paused, replicas, ready] = await Promise.all([
     calls.list('outbox', { limit: 1 }),
     calls.call('groupQuarantine', QuarantineGroups, { query: { by: 'source' } }),

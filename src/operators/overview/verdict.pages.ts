@@ -1,11 +1,13 @@
-// Whether all is well: what needs a decision, and what does not work. It stands first on the overview, each line with the page
-// where it is decided.
+// Whether all is well: what does not work, what needs a decision, and what somebody should look at. It stands first on the overview,
+// each line with the page where it is decided. What has a line of its own here gets the times of its incident, and no second line.
 
+import type { ConditionName } from '../../base/conditions.ts';
 import type { Readiness } from '../../http/index.ts';
-import { type Html, html } from '../../web/index.ts';
+import { type Content, type Html, html } from '../../web/index.ts';
 import { capped, counted } from '../kernel/view/numbers.ts';
 import { ago, span, utc } from '../kernel/view/times.ts';
 import type { DatabaseLoss, Replica } from '../replicas/contract.ts';
+import { type GoingOn, renderGoingOn, timesOf } from './going-on.pages.ts';
 
 export type Count = { readonly count: number; readonly isExact: boolean };
 
@@ -22,58 +24,78 @@ export type Situation = {
   readonly replicas: readonly Replica[];
   /** Of the last days. */
   readonly loss: DatabaseLoss | null;
+  readonly goingOn: readonly GoingOn[];
   readonly nowMs: number;
 };
+
+/** Of what is said here: which condition it is, if it is one. */
+type Line = { readonly of?: ConditionName; readonly text: Html | string };
 
 /** The relay takes a fraction of a second; what waits for so long does not get through. */
 const OLD_MS = 60_000;
 
 export function renderVerdict(situation: Situation): Html {
-  const decisions = decisionsOf(situation);
-  const troubles = troublesOf(situation);
-  if (decisions.length + troubles.length === 0) {
-    return html`<p class="notice good"><strong class="state good">All is well.</strong> Nothing needs a decision.</p>`;
-  }
-  return html`${troubles.length > 0 && html`<div class="notice bad"><p><strong class="state bad">Something does not work.</strong></p><ul>${troubles.map((line) => html`<li>${line}</li>`)}</ul></div>`}
-${decisions.length > 0 && html`<div class="notice warn"><p><strong class="state warn">Needs a decision.</strong></p><ul>${decisions.map((line) => html`<li>${line}</li>`)}</ul></div>`}`;
+  const { goingOn, nowMs } = situation;
+  const [decisions, troubles] = [decisionsOf(situation), troublesOf(situation)];
+  const said = [...decisions, ...troubles].map((line) => line.of);
+  const unsaid = goingOn.filter(({ name }) => !said.some((one) => one === name));
+  const withTimes = ({ of, text }: Line): Content => {
+    const incident = goingOn.find(({ name }) => name === of);
+    return html`${text}${incident !== undefined && timesOf(incident, nowMs)}`;
+  };
+  const shown = (severity: GoingOn['severity']) => renderGoingOn(unsaid, severity, nowMs);
+  const boxes = [
+    box('bad', 'Something does not work.', [...troubles.map(withTimes), ...shown('critical')]),
+    box('warn', 'Needs a decision.', decisions.map(withTimes)),
+    box('warn', 'Needs a look.', shown('warning')),
+  ].filter((each) => each !== undefined);
+  if (boxes.length > 0) return html`${boxes}`;
+  return html`<p class="notice good"><strong class="state good">All is well.</strong> Nothing needs a decision.</p>`;
 }
 
-const entry = (href: string, what: string, why: string, { count }: Count) =>
-  count > 0 ? [html`<a href="${href}">${what}</a>: ${why}`] : [];
+const box = (meaning: 'bad' | 'warn', heading: string, lines: readonly Content[]): Html | undefined =>
+  lines.length === 0
+    ? undefined
+    : html`<div class="notice ${meaning}"><p><strong class="state ${meaning}">${heading}</strong></p><ul>${lines.map((line) => html`<li>${line}</li>`)}</ul></div>\n`;
 
-function decisionsOf({ quarantined, returned, parked, pausedReplays, stuck }: Situation): Html[] {
+const entry = (
+  of: ConditionName | undefined,
+  { href, what, why, count: { count } }: { href: string; what: string; why: string; count: Count },
+): Line[] => (count > 0 ? [{ ...(of && { of }), text: html`<a href="${href}">${what}</a>: ${why}` }] : []);
+
+function decisionsOf({ quarantined, returned, parked, pausedReplays, stuck }: Situation): Line[] {
   const deliveries = quarantined.isExact && quarantined.count === 1 ? 'delivery' : 'deliveries';
   return [
-    ...entry(
-      '/console/quarantine',
-      `${capped(quarantined.count, quarantined.isExact)} ${deliveries} in quarantine`,
-      'authentic, and not understood. Release or discard them.',
-      quarantined,
-    ),
-    ...entry(
-      '/console/outbox?state=returned',
-      `${counted(returned.count, 'event', returned.isExact)} returned`,
-      'no queue is bound for them. Bind one, then send them again.',
-      returned,
-    ),
-    ...entry(
-      '/console/outbox?state=parked',
-      `${counted(parked.count, 'event', parked.isExact)} parked`,
-      'all attempts failed. Look at the error, then send them again or discard them.',
-      parked,
-    ),
-    ...entry(
-      '/console/replays?state=paused',
-      `${counted(pausedReplays.count, 'replay', pausedReplays.isExact)} paused`,
-      'something stopped it. Its page says what; resume or cancel it there.',
-      pausedReplays,
-    ),
-    ...entry(
-      '/console/jobs?state=stuck',
-      `${counted(stuck.count, 'job', stuck.isExact)} stuck`,
-      'without an end for more than an hour. Ask the sender.',
-      stuck,
-    ),
+    ...entry('quarantine', {
+      href: '/console/quarantine',
+      what: `${capped(quarantined.count, quarantined.isExact)} ${deliveries} in quarantine`,
+      why: 'authentic, and not understood. Release or discard them.',
+      count: quarantined,
+    }),
+    ...entry('returned', {
+      href: '/console/outbox?state=returned',
+      what: `${counted(returned.count, 'event', returned.isExact)} returned`,
+      why: 'no queue is bound for them. Bind one, then send them again.',
+      count: returned,
+    }),
+    ...entry('parked', {
+      href: '/console/outbox?state=parked',
+      what: `${counted(parked.count, 'event', parked.isExact)} parked`,
+      why: 'all attempts failed. Look at the error, then send them again or discard them.',
+      count: parked,
+    }),
+    ...entry(undefined, {
+      href: '/console/replays?state=paused',
+      what: `${counted(pausedReplays.count, 'replay', pausedReplays.isExact)} paused`,
+      why: 'something stopped it. Its page says what; resume or cancel it there.',
+      count: pausedReplays,
+    }),
+    ...entry('stuck-jobs', {
+      href: '/console/jobs?state=stuck',
+      what: `${counted(stuck.count, 'job', stuck.isExact)} stuck`,
+      why: 'without an end for more than an hour. Ask the sender.',
+      count: stuck,
+    }),
   ];
 }
 
@@ -83,22 +105,42 @@ const BROKER = {
   blocked: 'RabbitMQ takes no events: it is short of memory or disk. Events wait in the outbox.',
 } as const;
 
-function troublesOf({ readiness, replicas, loss, oldestPendingAt, nowMs }: Situation): (Html | string)[] {
+function troublesOf({ readiness, replicas, loss, oldestPendingAt, nowMs }: Situation): Line[] {
   const late = replicas.filter((replica) => replica.is_late);
   const alive = replicas.filter((replica) => !replica.is_late);
   const isOld = oldestPendingAt !== null && nowMs - Date.parse(oldestPendingAt) > OLD_MS;
-  return [
-    readiness.postgres === 'down' && 'Postgres takes no deliveries: senders are answered with 503.',
-    loss !== null &&
-      html`The database went back in time (docs/backup.md). What was accepted ${loss.kept_until !== null && html`after ${utc(loss.kept_until)} and `}until ${utc(loss.acknowledged_at)} is gone, or a part of it. <a href="/console/operator-log?action=database.loss">How it was found</a>.`,
-    BROKER[readiness.rabbitmq],
-    readiness.queue === 'full' && 'The write queue is full: senders are answered with 503.',
-    readiness.connections === 'full' && 'Senders take all connections: new ones are refused.',
-    alive.length > 0 &&
-      !alive.some(({ leads }) => leads) &&
-      'No replica leads the relay: nothing is published.',
-    isOld &&
-      html`<a href="/console/outbox?state=pending">The oldest event</a> has waited for ${span((nowMs - Date.parse(oldestPendingAt)) / 1_000)}.`,
-    ...late.map(({ host, seen_at: at }) => `The replica on ${host} is silent: last heard ${ago(at, nowMs)}.`),
-  ].filter((line) => line !== undefined && line !== false);
+  const noLeader = alive.length > 0 && !alive.some(({ leads }) => leads);
+  const lines: readonly (readonly [
+    of: ConditionName | undefined,
+    text: Html | string | undefined | false,
+  ])[] = [
+    [
+      'postgres-away',
+      readiness.postgres === 'down' && 'Postgres takes no deliveries: senders are answered with 503.',
+    ],
+    [
+      undefined,
+      loss !== null &&
+        html`The database went back in time (docs/backup.md). What was accepted ${loss.kept_until !== null && html`after ${utc(loss.kept_until)} and `}until ${utc(loss.acknowledged_at)} is gone, or a part of it. <a href="/console/operator-log?action=database.loss">How it was found</a>.`,
+    ],
+    ['broker-away', BROKER[readiness.rabbitmq]],
+    [undefined, readiness.queue === 'full' && 'The write queue is full: senders are answered with 503.'],
+    [
+      'connections-dropped',
+      readiness.connections === 'full' && 'Senders take all connections: new ones are refused.',
+    ],
+    ['no-leader', noLeader && 'No replica leads the relay: nothing is published.'],
+    [
+      'outbox-lag',
+      isOld &&
+        html`<a href="/console/outbox?state=pending">The oldest event</a> has waited for ${span((nowMs - Date.parse(oldestPendingAt)) / 1_000)}.`,
+    ],
+    ...late.map(
+      ({ host, seen_at: at }) =>
+        [undefined, `The replica on ${host} is silent: last heard ${ago(at, nowMs)}.`] as const,
+    ),
+  ];
+  return lines.flatMap(([of, text]) =>
+    text === undefined || text === false ? [] : [{ ...(of && { of }), text }],
+  );
 }

@@ -95,6 +95,9 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
     get('/quarantine/groups?by=queue'),
   ],
   'GET /outbox': [get('/outbox'), get('/outbox?state=returned')],
+  'GET /incidents': [get('/incidents'), get('/incidents?state=open&severity=critical')],
+  'GET /conditions': [get('/conditions')],
+  'POST /alerts/test': [post('/alerts/test')],
   'GET /outbox/groups': [get('/outbox/groups'), get('/outbox/groups?by=queue&copies=true')],
   'GET /stats': [
     get(

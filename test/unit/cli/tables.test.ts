@@ -8,6 +8,7 @@ import { DIFFERENCES } from '../../../src/operators/deliveries/difference.comman
 import { FOUND } from '../../../src/operators/search/command.ts';
 import { groupColumns } from '../../../src/operators/kernel/group/group.command.ts';
 import { FAILURE_COLUMNS } from '../../../src/operators/quarantine/command.ts';
+import { NOT_YET } from '../../../src/operators/incidents/command.ts';
 import { REPLICAS } from '../../../src/operators/replicas/command.ts';
 import { SKIP_COLUMNS } from '../../../src/operators/replays/command.ts';
 import { shownTables, SIZES } from '../../../src/operators/sizes/command.ts';
@@ -60,6 +61,8 @@ const TABLES = {
   'outbox returned': table(rows.outbox.slice(0, 1), COLUMNS.outbox),
   'outbox groups': table(rows.outboxGroups, groupColumns('reason')),
   'quarantine groups': table(rows.quarantineGroups, groupColumns('reason')),
+  'alerts list': table(rows.incidents, COLUMNS.incidents),
+  'alerts: not an incident yet': table(rows.conditions, NOT_YET),
   'replays list': table(rows.replays, COLUMNS.replays),
   'replays show': table(rows.skips, SKIP_COLUMNS),
   replicas: table(rows.replicas, REPLICAS),

@@ -15,6 +15,7 @@ type Entry = { readonly href: string; readonly name: string; readonly needs: str
 const NAVIGATION: readonly (readonly Entry[])[] = [
   [
     { href: '/console', name: 'Overview', needs: 'getStats' },
+    { href: '/console/incidents', name: 'Incidents', needs: 'listIncidents' },
     { href: '/console/live', name: 'Live', needs: 'listen' },
     { href: '/console/outbox', name: 'Outbox', needs: 'listOutbox' },
     { href: '/console/quarantine', name: 'Quarantine', needs: 'listQuarantine' },

@@ -99,7 +99,11 @@ function faultIn(error: unknown, shape: Filters): FilterFault | undefined {
 }
 
 /** The words of the command line that show the list. */
-const commandOf = (name: ListName): readonly string[] => (name === 'operator-log' ? ['log'] : [name, 'list']);
+const commandOf = (name: ListName): readonly string[] => COMMANDS[name] ?? [name, 'list'];
+const COMMANDS: { readonly [N in ListName]?: readonly string[] } = {
+  'operator-log': ['log'],
+  incidents: ['alerts', 'list'],
+};
 
 /** How people write what a filter takes, and what the API takes for it. */
 const CONVERSIONS = {

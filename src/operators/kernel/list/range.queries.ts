@@ -9,7 +9,14 @@ import type { Position, ValueType } from './cursor.ts';
 
 /** A table as a list shows it, newest first. `Row`: a row of a page's statement. */
 export type ListSpec<Row> = {
-  readonly table: 'deliveries' | 'events' | 'jobs' | 'operator_log' | 'publications' | 'replays';
+  readonly table:
+    | 'deliveries'
+    | 'events'
+    | 'incidents'
+    | 'jobs'
+    | 'operator_log'
+    | 'publications'
+    | 'replays';
   /** The columns of `t` that are read, without bodies, and under their own names. */
   readonly row: RawBuilder<unknown>;
   /** What is shown of them, times as text. */

@@ -90,9 +90,13 @@ export function rateHeaders({ limit, remaining, resetS }: RateState): Record<str
   };
 }
 
-/** Behind the gate: for everything below /api/v1, also for paths that do not exist. */
+/**
+ * Behind the gate: for everything below /api/v1, also for paths that do not exist. Whether a remembered token is enough depends on the
+ * operation (`callerOf`).
+ */
 export const needsToken: RequestHandler = (_request, response, next) => {
   const identity = identityOf(response);
+  if (knownTokenOf(identity) !== undefined) return next();
   switch (identity.kind) {
     case 'none':
       return sendError(response, HEADER_MISSING);
@@ -127,12 +131,14 @@ function knownTokenOf(identity: Identity): Token | undefined {
   return identity.kind === 'undetermined' ? identity.remembered : undefined;
 }
 
-/** Who calls the operation. @throws ApiError 401 */
+/** Who calls the operation. @throws ApiError 401, or 503 if the token could not be looked up and has to be */
 export function callerOf(operation: Operation, response: Response): Asker {
   response.locals['operation'] = operation;
   const identity = identityOf(response);
-  if (identity.kind !== 'token') throw TOKEN_INVALID;
-  const { id, name, role, sources } = identity.token;
+  const token = knownTokenOf(identity);
+  if (token === undefined) throw TOKEN_INVALID;
+  if (identity.kind !== 'token' && !operation.worksWithoutDatabase) throw unavailable();
+  const { id, name, role, sources } = token;
   return { tokenId: id, name, role, sources, remoteAddress: addressOf(response) || null };
 }
 

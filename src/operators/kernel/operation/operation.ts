@@ -60,6 +60,11 @@ type Described = {
   readonly role: Role;
   /** Not for a token that is limited to some sources: it could see, or make, one without limit. */
   readonly needsAllSources?: true;
+  /**
+   * It answers while Postgres is away, also to a token that is remembered: valid within the last hour, and perhaps revoked since. So it
+   * tells nothing of what senders sent. `run` then does without Postgres.
+   */
+  readonly worksWithoutDatabase?: true;
   /** The successful answers. document/openapi.ts adds the errors that every operation has. */
   readonly answers: Readonly<Record<number, AnswerSpec>>;
   /** Strict objects: an unknown parameter is a 400. All values of params and query arrive as text. */

@@ -39,6 +39,11 @@ export const MEANINGS: Readonly<Record<string, Meaning>> = {
   valid: 'good',
   expired: 'idle',
   revoked: 'idle',
+  // incidents
+  open: 'bad',
+  ended: 'idle',
+  critical: 'bad',
+  warning: 'warn',
   // parts of the service
   connected: 'good',
   disconnected: 'bad',
