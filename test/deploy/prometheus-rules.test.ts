@@ -4,7 +4,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, expect, test } from 'vitest';
+import { describe, test } from 'vitest';
 import type { ConditionName } from '../../src/base/conditions.ts';
 import { type AlertRule, readAlertRules, RULES } from '../support/alert-rules.ts';
 import { createFolder } from '../support/folder.ts';

@@ -10,6 +10,7 @@ import {
   UNAUTHORIZED_STORM,
 } from '../../../src/base/conditions.ts';
 import { type AlertRule, readAlertRules, secondsOf } from '../../support/alert-rules.ts';
+import { rowsUnder } from '../../support/deploy-page.ts';
 
 const rules = readAlertRules();
 const ruleOf = (name: ConditionName) => rules.find(({ condition }) => condition === name) as AlertRule;
@@ -73,4 +74,15 @@ test('a silent source and a storm have all their thresholds', () => {
   expect(numbersOf(ruleOf('unauthorized-storm'))).toEqual(
     expect.arrayContaining([UNAUTHORIZED_STORM.share, UNAUTHORIZED_STORM.minutes * 60]),
   );
+});
+
+test('docs/observability.md has them all, as they are', () => {
+  const rows = Object.entries<Condition>(CONDITIONS).map(([name, { when, severity, reason }]) => [
+    `[\`${name}\`](runbook.md#${name})`,
+    when,
+    ruleOf(name as ConditionName).for,
+    severity,
+    reason,
+  ]);
+  expect(rowsUnder('Alert rules', 'observability.md')).toEqual(rows);
 });
