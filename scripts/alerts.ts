@@ -12,15 +12,18 @@ import { createGuard, type Guard } from './services/guard.ts';
 
 const FASTER = 30;
 
-type Plan = { readonly only: string | undefined; readonly by: number };
+type Plan = { readonly only: string | undefined; readonly by: number; readonly shows: boolean };
 
 function readPlan(args: string[]): Plan {
-  const { values } = parseArgs({ args, options: { only: { type: 'string' }, faster: { type: 'string' } } });
+  const { values } = parseArgs({
+    args,
+    options: { only: { type: 'string' }, faster: { type: 'string' }, show: { type: 'boolean' } },
+  });
   const by = Number(values.faster ?? FASTER);
   if (!(by >= 1)) throw new Error('--faster must be a number from 1');
   if (values.only !== undefined && chosen(values.only).length === 0)
     throw new Error(`no alert is called ${values.only}`);
-  return { only: values.only, by };
+  return { only: values.only, by, shows: values.show === true };
 }
 
 /** The faults that make one of these conditions so. */
@@ -44,7 +47,7 @@ const shown = (outcome: Outcome) =>
     outcome.error ?? (outcome.others.join(', ') || 'silent'),
   ]);
 
-async function tryAll({ only, by }: Plan, guard: Guard): Promise<number> {
+async function tryAll({ only, by, shows }: Plan, guard: Guard): Promise<number> {
   const found = DEPLOY_PROGRAMS.find(({ name }) => name === 'prometheus');
   const program = await found?.find({
     guard,
@@ -62,6 +65,7 @@ async function tryAll({ only, by }: Plan, guard: Guard): Promise<number> {
     by,
     faults: chosen(only),
     log: say,
+    ...(shows && { show: say }),
     onOutcome: (outcome) => say(shown(outcome)),
   });
   return outcomes.every(isGood) ? 0 : 1;

@@ -2,6 +2,9 @@
 // repair; the others stay silent.
 
 import type { Guard } from '../../scripts/services/guard.ts';
+import { cliWith } from '../support/cli.ts';
+import { commandsUnder } from '../support/deploy-page.ts';
+import { paste } from '../support/shell.ts';
 import { pause, until } from '../support/until.ts';
 import type { Faster } from './faster.ts';
 import type { Fault } from './faults.ts';
@@ -37,9 +40,11 @@ export async function tryAlerts(options: {
   /** How much shorter all times are. */
   by: number;
   log: (line: string) => void;
+  /** Gets what the runbook's commands print while an alert fires; then they are run. */
+  show?: (text: string) => void;
   onOutcome?: (outcome: Outcome) => void;
 }): Promise<Outcome[]> {
-  const { guard, program, faults, log, onOutcome = () => {} } = options;
+  const { guard, program, faults, log, show, onOutcome = () => {} } = options;
   const stage = await startStage({ guard, log });
   const faster: Faster = { by: options.by, leastS: LEAST_S };
   const prometheus = await startPrometheus({
@@ -53,14 +58,21 @@ export async function tryAlerts(options: {
   await pause(LEAST_S * 1_000); // each counter has been seen for a window
   const outcomes: Outcome[] = [];
   for (const fault of faults) {
-    const outcome = await tryOne(fault, stage, prometheus);
+    const outcome = await tryOne(fault, { stage, prometheus, show });
     outcomes.push(outcome);
     onOutcome(outcome);
   }
   return outcomes;
 }
 
-async function tryOne(fault: Fault, stage: Stage, prometheus: Prometheus): Promise<Outcome> {
+async function tryOne(
+  fault: Fault,
+  {
+    stage,
+    prometheus,
+    show,
+  }: { stage: Stage; prometheus: Prometheus; show: ((text: string) => void) | undefined },
+): Promise<Outcome> {
   const { name, fires, may = [] } = fault;
   const allowed = new Set<string>([...fires, ...may]);
   const others = new Set<string>();
@@ -88,6 +100,8 @@ async function tryOne(fault: Fault, stage: Stage, prometheus: Prometheus): Promi
       return fires.every((condition) => seen.has(condition)) || undefined;
     };
     const firedS = await within('the alerts fire', haveFired, struckMs);
+    if (show !== undefined && firedS !== undefined)
+      for (const condition of fires) show(await followRunbook(condition, stage));
     const repairedMs = performance.now();
     await repair();
     const isOver = async () => (await look()).size === 0 || undefined;
@@ -96,4 +110,19 @@ async function tryOne(fault: Fault, stage: Stage, prometheus: Prometheus): Promi
   } catch (error) {
     return { ...result, firedS: undefined, resolvedS: undefined, others: [...others], error: String(error) };
   }
+}
+
+/** @returns the commands under this heading of docs/runbook.md, each with what it prints on a terminal, or why it fails */
+async function followRunbook(condition: string, stage: Stage): Promise<string> {
+  const { operators, token, folder } = { ...stage.operator, folder: stage.folder };
+  const cli = cliWith({ TALLYHOOK_URL: operators, TALLYHOOK_TOKEN: token });
+  const run = async (line: string) => {
+    const [program, ...args] = line.split(' ');
+    if (program === 'tallyhook') return (await cli.onTerminal(args)).screen;
+    return paste(line, { operators, token, folder }).catch(String);
+  };
+  const shown = [`### ${condition}`];
+  for (const line of commandsUnder(condition, 'sh', 'runbook.md').join('').trimEnd().split('\n'))
+    shown.push(`$ ${line}`, (await run(line)).trimEnd());
+  return shown.join('\n');
 }

@@ -48,8 +48,8 @@ export type Stage = {
   readonly withChannel: <T>(use: (channel: Channel) => Promise<T>) => Promise<T>;
   /** Of the operators' API of the first replica, by an admin. */
   readonly ask: (path: string, body?: object) => Promise<Record<string, unknown>>;
-  /** `tallyhook <args>`, with that token. @returns what it printed, and its exit code */
-  readonly command: (args: readonly string[]) => Promise<{ code: number; stdout: string }>;
+  /** Where that is, and its token. */
+  readonly operator: { readonly operators: string; readonly token: string };
 };
 
 export const EXCHANGE = 'conversion.events';
@@ -112,15 +112,10 @@ export async function startStage(options: {
   for (const replica of replicas) await replica.start();
   const [first] = replicas;
   const url = `http://${first.operators}`;
-  const run = (args: readonly string[], variables: Readonly<Record<string, string>>) =>
-    runCommand(args, { ...variables, TALLYHOOK_URL: url }, folder);
-  const token = async (role: string) => {
-    const { stdout } = await run(['tokens', 'create', '--name', role, '--role', role], {
-      DATABASE_URL: postgres.url,
-    });
-    return (JSON.parse(stdout) as { value: string }).value;
-  };
-  const [admin, scraperToken] = [await token('admin'), await token('scraper')];
+  const [admin, scraperToken] = [
+    await makeToken('admin', postgres.url, folder),
+    await makeToken('scraper', postgres.url, folder),
+  ];
   deliverAllTheTime(guard, replicas);
   return {
     folder,
@@ -133,7 +128,7 @@ export async function startStage(options: {
     hold: (text) => holdLocks(postgres.url, text),
     withChannel,
     ask: (path, body) => askApi(`${url}/api/v1${path}`, admin, body),
-    command: (args) => run(args, { TALLYHOOK_TOKEN: admin }),
+    operator: { operators: url, token: admin },
   };
 }
 
@@ -228,20 +223,12 @@ async function askApi(url: string, token: string, body?: object): Promise<Record
   return answer;
 }
 
-async function runCommand(
-  args: readonly string[],
-  variables: Readonly<Record<string, string>>,
-  cwd: string,
-): Promise<{ code: number; stdout: string }> {
-  const env = { ...INHERITED, ...NO_LOCAL_RUN, ...variables };
-  try {
-    const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...args], { cwd, env });
-    return { code: 0, stdout };
-  } catch (error) {
-    const { code, stdout = '', stderr = '' } = error as { code?: unknown; stdout?: string; stderr?: string };
-    if (typeof code !== 'number') throw error;
-    return { code, stdout: stdout + stderr };
-  }
+/** As an operator makes one. */
+async function makeToken(role: string, databaseUrl: string, cwd: string): Promise<string> {
+  const args = ['tokens', 'create', '--name', role, '--role', role];
+  const env = { ...INHERITED, ...NO_LOCAL_RUN, DATABASE_URL: databaseUrl };
+  const { stdout } = await promisify(execFile)(process.execPath, [MAIN, ...args], { cwd, env });
+  return (JSON.parse(stdout) as { value: string }).value;
 }
 
 async function openClient(url: string): Promise<Client> {

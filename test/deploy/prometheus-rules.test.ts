@@ -36,9 +36,9 @@ const WELL: Samples = {
   'tallyhook_quarantine_deliveries{}': always(0),
   'tallyhook_conflicts{}': always(0),
   'tallyhook_stuck_jobs{}': always(0),
-  'tallyhook_partitions_ahead_days{table="deliveries"}': always(7),
+  'tallyhook_partitions_ahead{table="deliveries"}': always(7),
   'tallyhook_source_last_verified_seconds{source="default"}': always(20),
-  'tallyhook_source_hours_delivered{source="default"}': always(24),
+  'tallyhook_source_delivered_ratio{source="default"}': always(1),
   'tallyhook_database_refusals_total{kind="disk_full"}': always(0),
   'tallyhook_database_sessions_refused_total{pool="intake",reason="starved"}': always(0),
   'tallyhook_connections_ended_total{face="intake",reason="room"}': always(0),
@@ -105,10 +105,10 @@ const CASES: Readonly<Record<ConditionName, Case>> = {
     },
   },
   'partitions-missing': {
-    fires: { with: { 'tallyhook_partitions_ahead_days{table="publications"}': always(2) }, atMinute: 1 },
+    fires: { with: { 'tallyhook_partitions_ahead{table="publications"}': always(2) }, atMinute: 1 },
     value: '2',
     silent: {
-      'there are just 3 days': { 'tallyhook_partitions_ahead_days{table="publications"}': always(3) },
+      'there are just 3 days': { 'tallyhook_partitions_ahead{table="publications"}': always(3) },
     },
   },
   parked: {
@@ -131,7 +131,7 @@ const CASES: Readonly<Record<ConditionName, Case>> = {
     silent: {
       'it rests at night': {
         'tallyhook_source_last_verified_seconds{source="default"}': always(20_000),
-        'tallyhook_source_hours_delivered{source="default"}': always(19),
+        'tallyhook_source_delivered_ratio{source="default"}': always(19 / 24),
       },
       'it is silent for an hour': {
         'tallyhook_source_last_verified_seconds{source="default"}': always(3_600),
