@@ -119,7 +119,7 @@ async function followRunbook(condition: string, stage: Stage): Promise<string> {
   const run = async (line: string) => {
     const [program, ...args] = line.split(' ');
     if (program === 'tallyhook') return (await cli.onTerminal(args)).screen;
-    return paste(line, { operators, token, folder }).catch(String);
+    return paste(line, { operators, token, folder }).catch(({ stdout }: { stdout: string }) => stdout);
   };
   const shown = [`### ${condition}`];
   for (const line of commandsUnder(condition, 'sh', 'runbook.md').join('').trimEnd().split('\n'))

@@ -38,7 +38,7 @@ const WELL: Samples = {
   'tallyhook_stuck_jobs{}': always(0),
   'tallyhook_partitions_ahead{table="deliveries"}': always(7),
   'tallyhook_source_last_verified_seconds{source="default"}': always(20),
-  'tallyhook_source_delivered_ratio{source="default"}': always(1),
+  'tallyhook_source_delivering_ratio{source="default"}': always(1),
   'tallyhook_database_refusals_total{kind="disk_full"}': always(0),
   'tallyhook_database_sessions_refused_total{pool="intake",reason="starved"}': always(0),
   'tallyhook_connections_ended_total{face="intake",reason="room"}': always(0),
@@ -131,7 +131,7 @@ const CASES: Readonly<Record<ConditionName, Case>> = {
     silent: {
       'it rests at night': {
         'tallyhook_source_last_verified_seconds{source="default"}': always(20_000),
-        'tallyhook_source_delivered_ratio{source="default"}': always(19 / 24),
+        'tallyhook_source_delivering_ratio{source="default"}': always(19 / 24),
       },
       'it is silent for an hour': {
         'tallyhook_source_last_verified_seconds{source="default"}': always(3_600),

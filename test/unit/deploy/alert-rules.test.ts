@@ -9,6 +9,7 @@ import {
   SOURCE_SILENT,
   UNAUTHORIZED_STORM,
 } from '../../../src/base/conditions.ts';
+import { makeFaster } from '../../alerts/faster.ts';
 import { type AlertRule, readAlertRules, secondsOf } from '../../support/alert-rules.ts';
 import { rowsUnder } from '../../support/deploy-page.ts';
 
@@ -85,4 +86,15 @@ test('docs/observability.md has them all, as they are', () => {
     reason,
   ]);
   expect(rowsUnder('Alert rules', 'observability.md')).toEqual(rows);
+});
+
+test('`npm run alerts` makes their times shorter, and none too short', () => {
+  const faster = { by: 30, leastS: 10 };
+  const changed = (name: ConditionName) => makeFaster(ruleOf(name).text, faster);
+  expect(changed('stuck-jobs')).toMatch(/for: 20s\n[^]+keep_firing_for: 10s/);
+  expect(changed('no-leader')).toContain('for: 10s');
+  expect(changed('outbox-lag')).toMatch(/_seconds\) > 10\n +for: 0s/);
+  expect(changed('source-silent')).toMatch(/> 120\n[^]+< 20160\n/);
+  expect(changed('disk-full')).toMatch(/\[10s\]\)\) > 0[^]+\[10s\]\)[^]+offset 10s/);
+  expect(changed('unauthorized-storm')).toMatch(/\[20s\]\)\) >= 100[^]+> 0\.5/);
 });
