@@ -56,9 +56,10 @@ async function makeReturned(stage: Stage): Promise<string> {
 const DATED_BACK = `
 with last as (update secret_matches set last_matched_at = now() - make_interval(secs => $1) where source = 'steady')
 insert into deliveries
-select (jsonb_populate_record(d, jsonb_build_object('id', gen_random_uuid(), 'event_sequence', null,
+select (jsonb_populate_record(null::deliveries, d.row || jsonb_build_object('id', gen_random_uuid(),
   'received_at', now() - make_interval(secs => $1 + 60, hours => hour)))).*
-from (select * from deliveries d where source = 'steady' order by received_at desc limit 1) d, generate_series(0, 21) as hour`;
+from (select to_jsonb(t) as row from deliveries t where source = 'steady' order by received_at desc limit 1) d,
+  generate_series(0, 21) as hour`;
 
 const FUTURE_PARTITIONS = `
 select c.relname::text as name from pg_inherits join pg_class c on c.oid = inhrelid
