@@ -52,6 +52,12 @@ async function makeReturned(stage: Stage): Promise<string> {
   );
 }
 
+/** Of the first replica. */
+async function readMetrics({ replicas, scraperToken }: Stage): Promise<string> {
+  const headers = { Authorization: `Bearer ${scraperToken}` };
+  return (await fetch(`http://${replicas[0].operators}/metrics`, { headers })).text();
+}
+
 /** Rows as those of a source that has delivered each hour until `agoS` seconds ago. */
 const DATED_BACK = `
 with last as (update secret_matches set last_matched_at = now() - make_interval(secs => $1) where source = 'steady')
@@ -255,7 +261,14 @@ export const FAULTS: readonly Fault[] = [
       first.stallLog(true);
       // Long ids, since each is in its line twice.
       const long = () => send(stage, completed(`${newJobId()}_${'x'.repeat(200)}`));
-      for (let round = 0; round < 100; round++) await Promise.all(Array.from({ length: 20 }, long));
+      await until(
+        'lines are dropped',
+        async () => {
+          await Promise.all(Array.from({ length: 50 }, long));
+          return /^tallyhook_log_lines_dropped_total [1-9]/m.test(await readMetrics(stage)) || undefined;
+        },
+        { limitMs: 60_000, pollMs: 0 },
+      );
       return async () => first.stallLog(false);
     },
   },
