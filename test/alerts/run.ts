@@ -3,7 +3,7 @@
 
 import type { Guard } from '../../scripts/services/guard.ts';
 import { cliWith } from '../support/cli.ts';
-import { commandsUnder } from '../support/deploy-page.ts';
+import { commandsOf } from '../support/runbook.ts';
 import { paste } from '../support/shell.ts';
 import { pause, until } from '../support/until.ts';
 import type { Faster } from './faster.ts';
@@ -65,6 +65,13 @@ export async function tryAlerts(options: {
   return outcomes;
 }
 
+/** @returns how long it took, undefined if longer than the limit */
+const within = (what: string, ask: () => Promise<true | undefined>, sinceMs: number) =>
+  until(what, ask, { limitMs: LIMIT_MS, pollMs: POLL_MS }).then(
+    () => (performance.now() - sinceMs) / 1_000,
+    () => undefined,
+  );
+
 async function tryOne(
   fault: Fault,
   {
@@ -86,11 +93,6 @@ async function tryOne(
     }
     return firing;
   }
-  const within = (what: string, ask: () => Promise<true | undefined>, sinceMs: number) =>
-    until(what, ask, { limitMs: LIMIT_MS, pollMs: POLL_MS }).then(
-      () => (performance.now() - sinceMs) / 1_000,
-      () => undefined,
-    );
   const result = { fault: name, expected: fires };
   try {
     const struckMs = performance.now();
@@ -122,7 +124,6 @@ async function followRunbook(condition: string, stage: Stage): Promise<string> {
     return paste(line, { operators, token, folder }).catch(({ stdout }: { stdout: string }) => stdout);
   };
   const shown = [`### ${condition}`];
-  for (const line of commandsUnder(condition, 'sh', 'runbook.md').join('').trimEnd().split('\n'))
-    shown.push(`$ ${line}`, (await run(line)).trimEnd());
+  for (const line of commandsOf(condition)) shown.push(`$ ${line}`, (await run(line)).trimEnd());
   return shown.join('\n');
 }

@@ -206,7 +206,10 @@ async function createReplica(options: {
 function deliverAllTheTime(guard: Guard, replicas: readonly Replica[]): void {
   let turn = 0;
   const timer = setInterval(() => {
-    if (guard.isClosing()) return void clearInterval(timer);
+    if (guard.isClosing()) {
+      clearInterval(timer);
+      return;
+    }
     const { webhooks } = replicas[turn++ % replicas.length] as Replica;
     deliver(webhooks, completed(newJobId())).catch(() => {});
   }, PACE_MS);

@@ -4,7 +4,7 @@
 import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { describe, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import type { ConditionName } from '../../src/base/conditions.ts';
 import { type AlertRule, readAlertRules, RULES } from '../support/alert-rules.ts';
 import { createFolder } from '../support/folder.ts';
@@ -315,35 +315,45 @@ const toTest = (name: string, samples: Samples, expected: object) => ({
   ...expected,
 });
 
-/** @throws with what promtool says */
-async function promtoolTests(tests: readonly object[]): Promise<void> {
+/** @returns what promtool says. @throws with that if a test fails */
+async function promtoolTests(tests: readonly object[]): Promise<string> {
   await using folder = await createFolder();
   const file = { rule_files: rules.map((rule) => rule.file), evaluation_interval: '1m', tests };
-  await run(promtool, ['test', 'rules', await folder.write('test.yml', JSON.stringify(file))]);
+  const path = await folder.write('test.yml', JSON.stringify(file));
+  return (await run(promtool, ['test', 'rules', path])).stdout;
 }
+
+const PASSED = 'SUCCESS';
 
 describe.skipIf(!promtool)('promtool', () => {
   test('has nothing to say of the rules and the example', async () => {
-    await run(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', ...rules.map(({ file }) => file)]);
-    await run(promtool, ['check', 'config', '--syntax-only', join(RULES, '../prometheus.yml')]);
+    const files = rules.map(({ file }) => file);
+    const checked = await run(promtool, ['check', 'rules', '--lint=all', '--lint-fatal', ...files]);
+    expect(checked.stdout.match(/SUCCESS: 1 rules found/g)).toHaveLength(files.length);
+    const example = join(RULES, '../prometheus.yml');
+    const { stdout } = await run(promtool, ['check', 'config', '--syntax-only', example]);
+    expect(stdout).toContain('SUCCESS');
   });
 
-  test('nothing fires while two replicas do well', () => promtoolTests([toTest('well', {}, SILENCE)]));
+  test('nothing fires while two replicas do well', async () => {
+    expect(await promtoolTests([toTest('well', {}, SILENCE)])).toContain(PASSED);
+  });
 
   // One run of promtool for each: half a second of processor time.
   test.each(Object.entries(CASES))(
     '%s fires once with two replicas, and nothing else does; below its threshold nothing fires',
     async (condition, given) => {
       const { fires, silent } = given;
-      await promtoolTests([
+      const tests = [
         toTest('it fires', fires.with, firing(condition, given, fires)),
         ...Object.entries(silent).map(([name, samples]) => toTest(name, samples, SILENCE)),
-      ]);
+      ];
+      expect(await promtoolTests(tests)).toContain(PASSED);
     },
   );
 
   test('no-leader fires when no replica answers', async () => {
     const expected = firing('no-leader', CASES['no-leader'], { atMinute: 2, job: '' });
-    await promtoolTests([toTest('nobody', NOBODY, expected)]);
+    expect(await promtoolTests([toTest('nobody', NOBODY, expected)])).toContain(PASSED);
   });
 });
