@@ -103,10 +103,14 @@ export const FAULTS: readonly Fault[] = [
     name: 'the disk of Postgres is full',
     fires: ['disk-full'],
     may: ['postgres-away', 'no-leader'],
-    strike: async ({ disk }) => {
+    strike: async ({ disk, postgres }) => {
       if (disk === undefined) throw new Error('there is no disk to fill');
       await disk.fill();
-      return async () => disk.free();
+      return async () => {
+        disk.free();
+        // It ends by itself when there is no room for its log.
+        await postgres.start();
+      };
     },
   },
   {

@@ -12,7 +12,7 @@ import { ROOT } from '../../scripts/relay.ts';
 import { lastLines, makeFolder, makeThrowAwayFolder } from '../../scripts/services/folders.ts';
 import type { Guard, Guarded } from '../../scripts/services/guard.ts';
 import { findFreePort } from '../../scripts/services/ports.ts';
-import { startPostgres } from '../../scripts/services/postgres.ts';
+import { type PostgresServer, startPostgres } from '../../scripts/services/postgres.ts';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import { type Proxy, startProxy } from '../support/proxy.ts';
 import { INHERITED, NO_LOCAL_RUN } from '../support/replica.ts';
@@ -38,6 +38,7 @@ export type Stage = {
   readonly folder: string;
   readonly replicas: readonly [Replica, Replica];
   readonly broker: Pick<RabbitmqServer, 'ctl'>;
+  readonly postgres: Pick<PostgresServer, 'start'>;
   /** Undefined where none can be mounted. */
   readonly disk: Disk | undefined;
   readonly scraperToken: string;
@@ -121,6 +122,7 @@ export async function startStage(options: {
     folder,
     replicas,
     broker,
+    postgres,
     disk,
     scraperToken,
     query: (text, values) =>
