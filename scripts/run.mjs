@@ -30,7 +30,7 @@ const usage = join(root, 'scripts', 'usage', `${name}.txt`);
 
 if (!/^[a-z-]+$/.test(name) || !existsSync(script)) {
   complain(
-    'usage: node scripts/run.mjs <start|demo|check|check-fast|bench|torture|soak|model|pictures|contracts|manifests|pack|image> [arguments]',
+    'usage: node scripts/run.mjs <start|demo|check|check-fast|bench|torture|alerts|soak|model|pictures|contracts|manifests|pack|image> [arguments]',
   );
   process.exitCode = 2;
 } else if (args.includes('--help') || args.includes('-h')) {

@@ -35,6 +35,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
     files: [
       'test/deploy/pooler.test.ts',
       'test/deploy/proxies-restart.test.ts', // proxies
+      'test/deploy/prometheus-alerts.test.ts', // prometheus-rules
       'test/deploy/tls-postgres.test.ts', // tls-https, unit/certificates
       'test/deploy/systemd.test.ts', // units
       'test/deploy/compose.test.ts', // unit/compose

@@ -1,6 +1,7 @@
 // Every file in deploy/kubernetes that `npm run manifests` makes. A test compares each one with the committed file.
 
 import { HTTPRoute } from '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute';
+import { PrometheusRule } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule';
 import { ServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
 import { Deployment } from 'kubernetes-models/apps/v1/Deployment';
 import { HorizontalPodAutoscaler } from 'kubernetes-models/autoscaling/v2/HorizontalPodAutoscaler';
@@ -18,6 +19,7 @@ import { DEPLOYMENT, SERVICE_ACCOUNT } from './deployment.ts';
 import { HTTP_ROUTE, INGRESS, NAMESPACE, SERVICE_MONITOR } from './examples.ts';
 import { MIGRATION } from './migration.ts';
 import { INTAKE, NETWORK_POLICY, OPERATORS } from './network.ts';
+import { PROMETHEUS_RULE } from './rules.ts';
 import { AUTOSCALER, DISRUPTION_BUDGET } from './scaling.ts';
 
 export const MANIFESTS = fileURLToPath(new URL('../../deploy/kubernetes', import.meta.url));
@@ -33,6 +35,7 @@ const MODELS: Readonly<Record<string, new (object: never) => { readonly validate
   Namespace,
   NetworkPolicy,
   PodDisruptionBudget,
+  PrometheusRule,
   Service,
   ServiceAccount,
   ServiceMonitor,
@@ -54,6 +57,7 @@ const MAKINGS: readonly Making[] = [
   { path: 'example/ingress.yaml', source: 'examples', object: INGRESS },
   { path: 'example/http-route.yaml', source: 'examples', object: HTTP_ROUTE },
   { path: 'example/service-monitor.yaml', source: 'examples', object: SERVICE_MONITOR },
+  { path: 'example/prometheus-rule.yaml', source: 'rules', object: PROMETHEUS_RULE },
 ];
 
 /** @throws for a value that its kind does not allow. It does not see a misspelt key: compiling refuses that in a literal. */

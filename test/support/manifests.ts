@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
+import type { IPrometheusRule } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/PrometheusRule';
 import type { IServiceMonitor } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1/ServiceMonitor';
 import type { IHTTPRoute } from '@kubernetes-models/gateway-api/gateway.networking.k8s.io/v1/HTTPRoute';
 import type { IDeployment } from 'kubernetes-models/apps/v1/Deployment';
@@ -40,6 +41,7 @@ type Kinds = {
   Namespace: INamespace;
   NetworkPolicy: INetworkPolicy;
   PodDisruptionBudget: IPodDisruptionBudget;
+  PrometheusRule: IPrometheusRule;
   Secret: ISecret;
   Service: IService;
   ServiceMonitor: IServiceMonitor;

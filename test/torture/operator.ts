@@ -1,4 +1,4 @@
-// The operator of the run: polls the outbox, and has returned and parked events published again as docs/running.md says: by
+// The operator of the run: polls the outbox, and has returned and parked events published again as docs/runbook.md says: by
 // `tallyhook outbox retry`, with a token and through a replica.
 
 import { closeSync, openSync, readFileSync } from 'node:fs';
