@@ -88,9 +88,9 @@ type Waiting = Pick<Entry, 'source' | 'job_id' | 'last_error'> & {
 };
 
 /** Without the source and the job, which stand beside it: `processing:45`. */
-export function nameOfAhead({ source, job_id: job, waits_behind: ahead }: Waiting): string {
+export function nameOfAhead({ waits_behind: ahead, ...entry }: Waiting): string {
   const id = ahead?.event_id ?? '';
-  const prefix = `${source}:${job}:`;
+  const prefix = `${entry.source}:${entry.job_id}:`;
   return id.startsWith(prefix) ? id.slice(prefix.length) : id;
 }
 
