@@ -165,7 +165,7 @@ async function compose(
       const { names, fingerprintsOf } = sources.current();
       return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
     },
-    watched: { conditions: watch.conditions, sendTest: async () => [] },
+    watched: watch,
     intake: () => ({ host: config.http.host, port: state.port }),
     proxies,
     ending: ending.signal,
