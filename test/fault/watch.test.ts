@@ -124,7 +124,7 @@ test('after Postgres was away there is one incident, which began and ended with 
     watchTiming: { ...QUICK, scale: 1 / 20 },
   };
   await using first = await startTestService(options);
-  await using _second = await startTestService(options);
+  await using second = await startTestService(options);
   await waitFor(async () =>
     expect(
       await database.query(`select from relay_lease where name = 'watch' and memory is not null`),
@@ -152,17 +152,19 @@ test('after Postgres was away there is one incident, which began and ended with 
     { timeout: 60_000 },
   );
   expect(lasted).toBeGreaterThan(3);
+  expect(await readMetric(second.operators, 'tallyhook_database_connected')).toBe(1);
   expect((await incidentsOf(database)).map(({ condition }) => condition)).not.toContain('no-leader');
 });
 
 test('replicas that are all killed while they lead leave an incident to whoever starts next', async () => {
   await using database = await createTestDatabase();
   const exchange = newExchange();
-  await using _bus = await listen(exchange);
+  await using bus = await listen(exchange);
   const start = () => startReplica({ databaseUrl: database.url, exchange, main: MAIN });
   {
     await using replica = await start();
     await deliver(replica.webhooks, completed(newJobId()));
+    await bus.received(1);
     await waitFor(async () =>
       expect(await database.query(`select from relay_lease where name = 'outbox'`)).toHaveLength(1),
     );
@@ -179,9 +181,10 @@ test('replicas that are all killed while they lead leave an incident to whoever 
       ).toHaveLength(1),
     WAIT,
   );
-  await using _next = await start();
+  await using next = await start();
   await waitFor(
     async () => expect(await incidentsOf(database)).toMatchObject([{ condition: 'no-leader' }]),
     WAIT,
   );
+  expect(next.hasExited()).toBe(false);
 });

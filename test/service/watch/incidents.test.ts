@@ -67,7 +67,7 @@ describe('with two replicas', () => {
     await using database = await createTestDatabase();
     await using proxy = await startProxy(amqpUrl(), { defaultPort: 5672 });
     const exchange = newExchange();
-    await using _bus = await listen(exchange); // or the event would be returned
+    await using bus = await listen(exchange); // or the event would be returned
     await using pair = await startTwo({
       database,
       exchange,
@@ -88,6 +88,7 @@ describe('with two replicas', () => {
     await waitFor(async () => expect(await openOn(first)).toBeGreaterThan(0));
     await untilOne(database, 'broker-away', { waited: 1 });
     proxy.heal();
+    await bus.received(1);
     await untilBroker(1);
     proxy.refuse();
     proxy.cut();
@@ -100,6 +101,36 @@ describe('with two replicas', () => {
     // Each of them would have had its own.
     expect(await database.query('select from incidents where ended_at is null')).toEqual([]);
   });
+});
+
+const startAfter = async (database: TestDatabase, since: string) => {
+  await database.query(
+    `insert into relay_lease (name, holder, epoch, expires_at, since)
+     values ('outbox', gen_random_uuid(), 7, clock_timestamp() - interval '10 minutes', ${since})`,
+  );
+  const service = await startTestService({ database, watchTiming: { ...QUICK, scale: 1 } });
+  await waitFor(async () =>
+    expect(
+      await database.query(`select from relay_lease o join relay_lease w on w.name = 'watch'
+        where o.name = 'outbox' and o.since is not null and w.memory is not null`),
+    ).toHaveLength(1),
+  );
+  return service;
+};
+
+const begun = (id: string): Begun => ({
+  id,
+  now: {
+    name: 'conflicts',
+    subject: '',
+    severity: 'warning',
+    isSo: true,
+    summary: '1 delivery has contradicted an event in the last hour.',
+    value: 1,
+    was: { agoS: 0, forS: 0 },
+  },
+  beganMs: Date.now() - 1_000,
+  waited: 0,
 });
 
 test('a delivery in quarantine is an incident that ends with its release, and names who released it', async () => {
@@ -116,29 +147,16 @@ test('a delivery in quarantine is an incident that ends with its release, and na
   const api = await operators(service, { role: 'operator', name: 'Ada' });
   await orderOne(api, 'quarantine/release', row?.id ?? '');
 
-  await untilOne(database, 'quarantine', { ended: true, decided: ['Ada'] });
+  const ended = await untilOne(database, 'quarantine', { ended: true, decided: ['Ada'] });
+  expect(ended.lasted).toBeGreaterThan(0);
 });
 
 describe('a time without a leader that nobody saw', () => {
-  const startAfter = async (database: TestDatabase, since: string) => {
-    await database.query(
-      `insert into relay_lease (name, holder, epoch, expires_at, since)
-       values ('outbox', gen_random_uuid(), 7, clock_timestamp() - interval '10 minutes', ${since})`,
-    );
-    const service = await startTestService({ database, watchTiming: { ...QUICK, scale: 1 } });
-    await waitFor(async () =>
-      expect(
-        await database.query(`select from relay_lease o join relay_lease w on w.name = 'watch'
-          where o.name = 'outbox' and o.since is not null and w.memory is not null`),
-      ).toHaveLength(1),
-    );
-    return service;
-  };
-
   test('is an incident if the lease ran out', async () => {
     await using database = await createTestDatabase();
-    await using _service = await startAfter(database, `clock_timestamp() - interval '1 day'`);
+    await using service = await startAfter(database, `clock_timestamp() - interval '1 day'`);
     await untilOne(database, 'no-leader', { ended: false });
+    expect(await openOn(service)).toBe(1);
     expect(
       await database.query(
         `select from incidents where began_at between now() - interval '11 minutes' and now() - interval '9 minutes'`,
@@ -148,7 +166,7 @@ describe('a time without a leader that nobody saw', () => {
 
   test('is none if the lease was given up, as by replicas that are stopped in order', async () => {
     await using database = await createTestDatabase();
-    await using _service = await startAfter(database, 'null');
+    await using service = await startAfter(database, 'null');
     // Some looks later, too.
     const memory = async () =>
       (await database.query<{ xmin: string }>(`select xmin::text from relay_lease where name = 'watch'`))[0]
@@ -156,31 +174,19 @@ describe('a time without a leader that nobody saw', () => {
     const before = await memory();
     await waitFor(async () => expect(await memory()).not.toBe(before));
     expect(await incidentsOf(database, 'no-leader')).toEqual([]);
+    expect(await openOn(service)).toBe(0);
   });
 });
 
+const judged = (id: string): Judged => ({
+  memory: {
+    seen: [{ name: 'conflicts', subject: '', firstMs: 1, lastMs: 2, waited: 0, incident: id }],
+  },
+  begun: [begun(id)],
+  known: [],
+});
+
 describe('what is written', () => {
-  const begun = (id: string): Begun => ({
-    id,
-    now: {
-      name: 'conflicts',
-      subject: '',
-      severity: 'warning',
-      isSo: true,
-      summary: '1 delivery has contradicted an event in the last hour.',
-      value: 1,
-      was: { agoS: 0, forS: 0 },
-    },
-    beganMs: Date.now() - 1_000,
-    waited: 0,
-  });
-  const judged = (id: string): Judged => ({
-    memory: {
-      seen: [{ name: 'conflicts', subject: '', firstMs: 1, lastMs: 2, waited: 0, incident: id }],
-    },
-    begun: [begun(id)],
-    known: [],
-  });
   const channels = [
     { name: 'on-call', takes: () => true },
     { name: 'pager', takes: (severity: string) => severity === 'critical' },

@@ -181,9 +181,10 @@ test('a source is silent if it delivered around the clock and is configured', ()
   ]);
 });
 
+const storm = (unauthorized10m: number, deliveries10m: number) =>
+  soIn({ looks: { sources: [source({ unauthorized10m, deliveries10m })] } });
+
 test('unauthorized deliveries are a storm if they are many, and most of all', () => {
-  const storm = (unauthorized10m: number, deliveries10m: number) =>
-    soIn({ looks: { sources: [source({ unauthorized10m, deliveries10m })] } });
   expect(storm(100, 199)).toEqual([
     ['unauthorized-storm', 'default', '100 of 199 deliveries of default were unauthorized in 10 minutes.'],
   ]);
