@@ -15,9 +15,11 @@ import { fileURLToPath } from 'node:url';
 const MAIN = fileURLToPath(new URL('../support/quick-watch.ts', import.meta.url));
 const WAIT = { timeout: 30_000 };
 
+/** But for pools that were starved, as they are when a replica wakes, or on a slow machine. */
 const incidentsOf = (database: TestDatabase) =>
   database.query<{ id: string; condition: string; ended: boolean }>(
-    `select id, condition, ended_at is not null as ended from incidents order by began_at`,
+    `select id, condition, ended_at is not null as ended from incidents
+     where condition <> 'starved-pool' order by began_at`,
   );
 
 const leaseOf = async (database: TestDatabase) =>
@@ -133,10 +135,10 @@ test('after Postgres was away there is one incident, which began and ended with 
 
   proxy.refuse();
   proxy.cut();
-  const beganMs = Date.now();
   await waitFor(async () =>
     expect(await readMetric(first.operators, 'tallyhook_database_connected')).toBe(0),
   );
+  const beganMs = Date.now();
   await waitFor(() => expect(Date.now() - beganMs).toBeGreaterThan(6_000));
   proxy.heal();
 
