@@ -211,7 +211,13 @@ export const FAULTS: readonly Fault[] = [
         LIMIT,
       );
       await stage.query(DATED_BACK, [2 * 3_600]);
-      return () => send(stage, completed(newJobId()), SECRETS.steady, 'steady');
+      return async () => {
+        await send(stage, completed(newJobId()), SECRETS.steady, 'steady');
+        // It would be silent again.
+        await stage.query(
+          "delete from deliveries where source = 'steady' and received_at < now() - interval '1 hour'",
+        );
+      };
     },
   },
   {
