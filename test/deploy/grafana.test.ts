@@ -100,15 +100,15 @@ test('each metric in it exists on a fresh process', async () => {
 const filled = (expr: string) =>
   expr.replaceAll('$__rate_interval', '1m').replaceAll(/\$(job|instance)/g, 'one');
 
-describe.skipIf(!promtool)('promtool', () => {
-  /** It has no check of an expression, but of rules. */
-  async function check(given: readonly string[]) {
-    await using folder = await createFolder();
-    const rules = given.map((expr, index) => ({ record: `panel:expression:${index}`, expr: filled(expr) }));
-    const file = await folder.write('rules.yml', JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
-    await promisify(execFile)(promtool, ['check', 'rules', file]);
-  }
+/** By promtool. It has no check of an expression, but of rules. */
+async function check(given: readonly string[]) {
+  await using folder = await createFolder();
+  const rules = given.map((expr, index) => ({ record: `panel:expression:${index}`, expr: filled(expr) }));
+  const file = await folder.write('rules.yml', JSON.stringify({ groups: [{ name: 'dashboard', rules }] }));
+  await promisify(execFile)(promtool, ['check', 'rules', file]);
+}
 
+describe.skipIf(!promtool)('promtool', () => {
   test('each expression parses, and one that does not would be seen', async () => {
     await check(expressions);
     await expect(check([...expressions, 'sum(tallyhook_outbox_parked'])).rejects.toThrow('parse error');
