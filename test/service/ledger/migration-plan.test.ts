@@ -258,7 +258,7 @@ describe('the command', () => {
           .toSorted()
           .map((name) => ({ migration: name, lock_timeout: EFFECTS[name]?.lockTimeout, locks: [] })),
         newer: [],
-        oldest_program: OURS,
+        oldest_program: EFFECTS[OURS]?.oldestProgram,
         replicas_may_stay: true,
         may_migrate: true,
         obstacle: null,
