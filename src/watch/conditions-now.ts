@@ -156,11 +156,17 @@ const BY_LOOKS: Partial<Record<ConditionName, (input: Input) => readonly Finding
 const BY_SIGNS: Partial<Record<ConditionName, (known: Known) => readonly Finding[]>> = {
   'broker-away': ({ replicas }) => {
     const live = replicas.filter(({ isLate }) => !isLate);
+    // RabbitMQ tells of a block who publishes, and nobody else: one replica that knows is enough.
+    const blocked = live.filter(({ signs }) => signs['broker-blocked'] === 0);
+    if (blocked.length > 0) {
+      const forS = Math.max(...blocked.map(({ signs, ageS }) => (signs['broker-blocked-for'] ?? 0) + ageS));
+      return [finding(true, 0, 'RabbitMQ takes no more messages.', forS)];
+    }
     const able = live.filter(({ signs }) => signs['broker-away'] !== 0).length;
-    const forS = Math.min(...live.map(({ signs, ageS }) => (signs['broker-away-for'] ?? 0) + ageS));
     const isSo = live.length > 0 && able === 0;
+    const forS = Math.min(...live.map(({ signs, ageS }) => (signs['broker-away-for'] ?? 0) + ageS));
     const summary = isSo
-      ? `No replica can publish: of ${live.length}, none is connected to RabbitMQ without being blocked.`
+      ? `No replica can publish: of ${live.length}, none is connected to RabbitMQ.`
       : `${able} of ${count(live.length, 'replica')} can publish.`;
     return [finding(isSo, able, summary, isSo ? forS : 0)];
   },
