@@ -80,9 +80,9 @@ test('the charts show each outcome with its number, and have a table', async () 
     'the statistics are written',
     async () => {
       const found = await visit.get('/console?range=24h');
-      return found.text.includes('unauthorized 1') ? found : undefined;
+      return ['unauthorized 1', 'returned 1'].every((part) => found.text.includes(part)) ? found : undefined;
     },
-    { limitMs: 20_000 },
+    { limitMs: 30_000 },
   );
   expect(page.text).toContain('3 deliveries in the last 24 hours: 1 accepted, 1 duplicate, 1 unauthorized.');
   expect(page.text).toContain('1 publication in the last 24 hours: 1 returned.');
