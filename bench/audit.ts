@@ -28,7 +28,7 @@ const SAMPLE_MS = 50;
 const OPERATORS = 2;
 const LOAD_CONNECTIONS = 64;
 
-type Api = {
+export type Api = {
   readonly get: (path: string) => Promise<Response>;
   readonly operators: string;
   readonly pid: number;
@@ -46,14 +46,16 @@ export async function measureAudit(
     await progress.during(`a history of ${scale.deliveries.toLocaleString('en')} deliveries`, () =>
       seedHistory((statements) => stage.databases.run(DATABASE, statements), { count: scale.deliveries }),
     );
-    const lists = await progress.during('lists', () => withService(stage, (api) => measureLists(api, scale)));
+    const lists = await progress.during('lists', () =>
+      withService(stage, DATABASE, (api) => measureLists(api, scale)),
+    );
     const storyMs = await progress.during('stories', () =>
-      withService(stage, (api) => measureStories(stage, api, scale)),
+      withService(stage, DATABASE, (api) => measureStories(stage, api, scale)),
     );
     const pages = await progress.during('pages of the console', () =>
-      withService(stage, (api) => measureConsole(stage, api, scale)),
+      withService(stage, DATABASE, (api) => measureConsole(stage, api, scale)),
     );
-    const exported = await progress.during('exports', () => withService(stage, measureExports));
+    const exported = await progress.during('exports', () => withService(stage, DATABASE, measureExports));
     const intake = await progress.during('intake, alone and beside', () => measureIntake(stage, scale));
     return { scale, lists, storyMs, pages, ...exported, intake };
   } finally {
@@ -62,7 +64,8 @@ export async function measureAudit(
   }
 }
 
-async function withService<T>(stage: Stage, work: (api: Api) => Promise<T>): Promise<T> {
+/** Starts a service on the database, without a limit of requests. */
+export async function withService<T>(stage: Stage, name: string, work: (api: Api) => Promise<T>): Promise<T> {
   const [port, operatorPort] = [await findFreePort(), await findFreePort()];
   const relay = await startRelay(stage.guard, {
     env: {
@@ -72,14 +75,14 @@ async function withService<T>(stage: Stage, work: (api: Api) => Promise<T>): Pro
       PORT: String(port),
       OPERATOR_PORT: String(operatorPort),
       API_REQUESTS_PER_MINUTE: '1000000',
-      DATABASE_URL: stage.databases.url(DATABASE),
+      DATABASE_URL: stage.databases.url(name),
       AMQP_URL: stage.rabbitmq.url,
       SIGNING_SECRETS: stage.secret,
     },
     logFile: NO_LOG,
   });
   try {
-    const database = { url: stage.databases.url(DATABASE) };
+    const database = { url: stage.databases.url(name) };
     const { value } = await newToken(database, { role: 'auditor', environment: 'live' });
     const authorization = `Bearer ${value}`;
     const operators = `http://127.0.0.1:${operatorPort}`;
@@ -126,10 +129,16 @@ async function deepCursor(api: Api, each: AuditCase): Promise<string | undefined
   return cursor ?? undefined;
 }
 
-async function medianOf(times: number, work: () => Promise<unknown>): Promise<number> {
+/** Milliseconds, after a warm-up. `before` each time, uncounted. */
+export async function medianOf(
+  times: number,
+  work: () => Promise<unknown>,
+  before: () => Promise<unknown> = async () => {},
+): Promise<number> {
   for (let index = 0; index < WARM_UP; index += 1) await work();
   const took: number[] = [];
   for (let index = 0; index < times; index += 1) {
+    await before();
     const startedMs = performance.now();
     await work();
     took.push(performance.now() - startedMs);
@@ -218,7 +227,9 @@ async function measureIntake(stage: Stage, scale: AuditScale): Promise<AuditRepo
   const rates = { alone: [] as number[], asked: [] as number[], exporting: [] as number[] };
   for (let round = 0; round < scale.rounds; round += 1) {
     for (const beside of ['alone', 'asked', 'exporting'] as const) {
-      rates[beside].push(await withService(stage, (api) => intakeBeside(stage, scale, { api, beside })));
+      rates[beside].push(
+        await withService(stage, DATABASE, (api) => intakeBeside(stage, scale, { api, beside })),
+      );
     }
   }
   return { alone: median(rates.alone), asked: median(rates.asked), exporting: median(rates.exporting) };

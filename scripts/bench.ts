@@ -7,6 +7,7 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { AUDIT_FULL, AUDIT_QUICK, measureAudit } from '../bench/audit.ts';
 import { renderAudit, writeMedians } from '../bench/audit-report.ts';
+import { LOOKS_FULL, LOOKS_QUICK, measureLooks, renderLooks } from '../bench/looks.ts';
 import { CASE_WORK } from '../bench/cases.ts';
 import { renderDocument } from '../bench/document.ts';
 import { CASES, type Case, joinResults, type Results, type Run, SCHEMA } from '../bench/results.ts';
@@ -29,6 +30,7 @@ type Options = {
   readonly render: Results | undefined;
   readonly writeDocs: boolean;
   readonly isAudit: boolean;
+  readonly isLooks: boolean;
   readonly command: string;
 };
 
@@ -44,6 +46,10 @@ async function main(guard: Guard, options: Options, isAskedToEnd: () => boolean)
   }
   if (options.isAudit) {
     await runAudit(guard, options);
+    return 0;
+  }
+  if (options.isLooks) {
+    await runLooks(guard, options);
     return 0;
   }
   const results = await run(guard, options, isAskedToEnd);
@@ -63,6 +69,7 @@ function readOptions(args: string[]): Options {
       'write-docs': { type: 'boolean', default: false },
       render: { type: 'string' },
       audit: { type: 'boolean', default: false },
+      looks: { type: 'boolean', default: false },
     },
   });
   const wanted = values.only?.split(',') ?? [...CASES];
@@ -78,6 +85,7 @@ function readOptions(args: string[]): Options {
     render: values.render === undefined ? undefined : readResults(values.render),
     writeDocs: isWhole || values['write-docs'],
     isAudit: values.audit,
+    isLooks: values.looks,
     command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
   };
 }
@@ -101,6 +109,14 @@ async function runAudit(guard: Guard, { isQuick, writeDocs }: Options): Promise<
   const text = renderAudit(report);
   say(text);
   if (writeDocs || !isQuick) writeMedians(text);
+}
+
+async function runLooks(guard: Guard, { isQuick }: Options): Promise<void> {
+  const progress = createProgress();
+  const stage = await setStage(guard, makeThrowAwayFolder(guard), progress);
+  const report = await measureLooks(stage, isQuick ? LOOKS_QUICK : LOOKS_FULL, progress);
+  await stage.parts.close();
+  say(renderLooks(report));
 }
 
 async function run(guard: Guard, options: Options, isAsked: () => boolean): Promise<Results> {

@@ -108,7 +108,7 @@ export const GAUGES = {
   tallyhook_relay_in_flight: { help: 'Events published and not confirmed yet.' },
   tallyhook_relay_lease_held: { help: '1 on the replica that leads.' },
   tallyhook_relay_lease_age_seconds: {
-    help: 'Since when the leading replica has led without a gap; NaN if none leads.',
+    help: 'How long the leading replica has led without a gap; NaN if the last one gave the lead up.',
   },
   tallyhook_outbox_pending: { help: 'Events still to be published, counted up to 100,000.' },
   tallyhook_outbox_oldest_seconds: { help: 'Age of the oldest event still to be published; 0 without one.' },

@@ -15,7 +15,7 @@ type GaugeName = keyof typeof GAUGES;
 /** What a metric's labels may be. */
 type LabelsOf<Metric> = Metric extends { readonly labels: infer All }
   ? { readonly [Label in keyof All]: All[Label] extends readonly (infer Value)[] ? Value : string }
-  : Readonly<Record<never, never>>;
+  : Readonly<Record<string, never>>;
 
 type CounterOf<Name extends CounterName> = {
   readonly inc: (labels: LabelsOf<(typeof COUNTERS)[Name]>, by?: number) => void;
@@ -83,9 +83,9 @@ export function createMetrics({ version, sources }: { version: string; sources: 
   }
 
   const readings = new Map<GaugeName, () => unknown>();
-  function gauge<Name extends GaugeName>(name: Name): void {
+  function gauge(name: GaugeName): Gauge {
     const { help, labels = [] }: { help: string; labels?: readonly string[] } = GAUGES[name];
-    new Gauge({
+    return new Gauge({
       name,
       help,
       labelNames: [...labels],

@@ -65,8 +65,8 @@ function exposeGauges({ metrics: { gauge }, sources }: LooksParts, look: () => P
 
   for (const [name, read] of entriesOf(VALUES)) gauge(name, () => known(read));
   for (const [name, read] of entriesOf(OF_SOURCES)) {
-    const ofSource = (looks: Looks, name: string) =>
-      read(looks.sources.find(({ source }) => source === name));
+    const ofSource = (looks: Looks, asked: string) =>
+      read(looks.sources.find(({ source }) => source === asked));
     gauge(name, () => each('source', sources(), ofSource));
   }
   gauge('tallyhook_table_bytes', () =>

@@ -83,26 +83,28 @@ test('a count goes up to its limit, and says so', async () => {
   expect((await look()).stuckJobs).toEqual({ count: LOOK_MAX, isExact: false });
 });
 
+const sizeOf = async () => {
+  const { tables } = await look();
+  expect(tables.map(({ table }) => table).toSorted()).toEqual([...TABLES].toSorted());
+  return tables.find(({ table }) => table === 'deliveries')?.bytes ?? 0;
+};
+
 test('every table has its bytes, those of its partitions and indexes included', async () => {
-  const sizeOf = async () => {
-    const { tables } = await look();
-    expect(tables.map(({ table }) => table).toSorted()).toEqual([...TABLES].toSorted());
-    return tables.find(({ table }) => table === 'deliveries')?.bytes ?? 0;
-  };
   const before = await sizeOf();
   await add(1_000, { body: `decode(repeat('00', 1000), 'hex')` });
   expect(await sizeOf()).toBeGreaterThan(before + 1_000_000);
 });
 
+const daysAhead = async () => {
+  const { partitions } = await look();
+  return Object.fromEntries(partitions.map((partition) => [partition.table, partition.daysAhead]));
+};
+const drop = (table: string, day: number) =>
+  database.query(
+    `do $$ begin execute 'drop table ${table}_' || to_char((now() at time zone 'UTC')::date + ${day}, 'YYYYMMDD'); end $$`,
+  );
+
 test('the days ahead end at the first day without a partition', async () => {
-  const daysAhead = async () => {
-    const { partitions } = await look();
-    return Object.fromEntries(partitions.map((partition) => [partition.table, partition.daysAhead]));
-  };
-  const drop = (table: string, day: number) =>
-    database.query(
-      `do $$ begin execute 'drop table ${table}_' || to_char((now() at time zone 'UTC')::date + ${day}, 'YYYYMMDD'); end $$`,
-    );
   expect(await daysAhead()).toEqual({ deliveries: 7, publications: 7, publication_batches: 7 });
   await drop('deliveries', 5);
   await drop('publications', 0);

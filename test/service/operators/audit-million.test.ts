@@ -7,6 +7,7 @@ import { deliveries, findBody, findDelivery } from '../../../src/operators/deliv
 import { events, findEvent } from '../../../src/operators/events/queries.ts';
 import { jobs } from '../../../src/operators/jobs/queries.ts';
 import type { List, Page } from '../../../src/operators/kernel/list/list.queries.ts';
+import { LOOK_MAX, readLooks } from '../../../src/ledger/looks/looks.ts';
 import { readOutboxDepth } from '../../../src/ledger/recording/outbox-depth.ts';
 import { outbox } from '../../../src/operators/outbox/queries.ts';
 import { publications } from '../../../src/operators/publications/queries.ts';
@@ -306,6 +307,14 @@ describe('on a million deliveries', () => {
 
     const [depth] = await costOf(history.connection, (db) => readOutboxDepth(db, null));
     expect(depth?.rows).toBeLessThanOrEqual(100_001);
+  });
+
+  test('a look reads no table, and of what it counts no more than it counts', async () => {
+    const [depth, ...others] = await costOf(history.connection, (db) => readLooks(db));
+    expect(depth?.rows).toBeLessThanOrEqual(100_001);
+    expect(others.flatMap(({ scanned }) => scanned)).toEqual([]);
+    // Quarantine, conflicts and stuck jobs; the catalog; hours and secrets of the sources.
+    expect(Math.max(...others.map(({ rows }) => rows))).toBeLessThan(3 * (LOOK_MAX + 1) + 1_000);
   });
 
   test.each([

@@ -170,7 +170,14 @@ describe('metrics', () => {
     const samples = await readMetrics(relay.operators);
     expect(samples.get('tallyhook_deliveries_total{source="default",outcome="unavailable"}')).toBe(1);
     expect(samples.get('tallyhook_batch_seconds_count{result="failed"}')).toBe(1);
-    expect(samples.get('tallyhook_outbox_pending')).toBeNaN();
+    for (const name of [
+      'tallyhook_outbox_pending',
+      'tallyhook_stuck_jobs',
+      'tallyhook_table_bytes{table="deliveries"}',
+      'tallyhook_partitions_ahead{table="deliveries"}',
+      'tallyhook_source_last_verified_seconds{source="default"}',
+    ])
+      expect([name, samples.get(name)]).toEqual([name, NaN]);
     expect(samples.get('tallyhook_database_connected')).toBe(0);
   });
 });

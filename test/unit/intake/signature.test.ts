@@ -47,15 +47,16 @@ test('each of several secrets is valid, and the fingerprint tells which one matc
   expect(verify(sign(body, NEW))?.fingerprint).toBe(secretOf(NEW).fingerprint);
 });
 
+const overdueAt = (untilMs: number) => {
+  const expiring = createKeyRing(new Map([['default', [secretOf(NEW), { ...secretOf(OLD), untilMs }]]]));
+  return [OLD, NEW].map(
+    (secret) => verifySignature(expiring, 'default', sign(body, secret), body)?.isOverdue,
+  );
+};
+
 test('a secret after its time still matches, and is overdue', () => {
-  const at = (untilMs: number) => {
-    const expiring = createKeyRing(new Map([['default', [secretOf(NEW), { ...secretOf(OLD), untilMs }]]]));
-    return [OLD, NEW].map(
-      (secret) => verifySignature(expiring, 'default', sign(body, secret), body)?.isOverdue,
-    );
-  };
-  expect(at(Date.now() - 1_000)).toEqual([true, false]);
-  expect(at(Date.now() + 3_600_000)).toEqual([false, false]);
+  expect(overdueAt(Date.now() - 1_000)).toEqual([true, false]);
+  expect(overdueAt(Date.now() + 3_600_000)).toEqual([false, false]);
 });
 
 test('a signature over other bytes is refused, be it one space more', () => {

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, test } from 'vitest';
-import { createFailureLog, failureOf } from '../../../src/ledger/sessions/failures.ts';
+import { createFailureLog, failureOf, refusalOf } from '../../../src/ledger/sessions/failures.ts';
 
 const coded = (code: string, fields: object = {}) =>
   Object.assign(new Error('quotes content'), { code, ...fields });
@@ -25,6 +25,43 @@ test('each kind of failure has a name, whoever told of it', () => {
   }
   for (const error of [new TypeError('x'), undefined, 'text', coded('F0000')])
     expect(kindOf(error)).toBe('other');
+});
+
+test('what Postgres refuses has a kind for the metrics, and what it never said has none', () => {
+  const codes = [
+    '25006',
+    '57P01',
+    '57P03',
+    '53300',
+    '53100',
+    '53200',
+    '42501',
+    '28P01',
+    '57014',
+    '55P03',
+    '40P01',
+    '40001',
+    '23505',
+    '42P01',
+  ];
+  expect(codes.map((code) => [code, refusalOf(coded(code))])).toEqual([
+    ['25006', 'read_only'],
+    ['57P01', 'starting_or_stopping'],
+    ['57P03', 'starting_or_stopping'],
+    ['53300', 'connections'],
+    ['53100', 'disk_full'],
+    ['53200', 'memory'],
+    ['42501', 'permission'],
+    ['28P01', 'permission'],
+    ['57014', 'timeout'],
+    ['55P03', 'timeout'],
+    ['40P01', 'deadlock_or_serialization'],
+    ['40001', 'deadlock_or_serialization'],
+    ['23505', 'other'],
+    ['42P01', 'other'],
+  ]);
+  for (const error of [coded('ECONNREFUSED'), coded('starved'), new Error('Query read timeout'), undefined])
+    expect(refusalOf(error)).toBeUndefined();
 });
 
 test('a constraint is named, unless a trigger has put a text there', () => {
