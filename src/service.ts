@@ -111,7 +111,11 @@ async function compose(
     intervalMs: watchTiming?.beatMs,
   });
   const counts = composeCounts(config, parts);
-  composeLooks(config, { ...parts, sources: () => sources.current().names });
+  const looks = composeLooks(config, {
+    ...parts,
+    sources: () => sources.current().names,
+    maxAgeMs: watchTiming?.lookMs,
+  });
   const relay = composeRelay(config, { ...parts, counts });
   const replays = composeReplays({
     ...parts,
@@ -149,6 +153,7 @@ async function compose(
     ...parts,
     connection: database,
     beside: heartbeat.connection,
+    looks,
     broker: relay.brokerState,
     takesDeliveries: intake.canRecord,
     sources: sources.current,

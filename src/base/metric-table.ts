@@ -122,7 +122,7 @@ export const GAUGES = {
     help: 'Deliveries of the last hour that contradict their event, counted up to 1,000.',
   },
   tallyhook_stuck_jobs: {
-    help: 'Jobs without an end an hour after they were first seen, counted up to 1,000.',
+    help: 'Jobs of the last 7 days without an end an hour after they were first seen, counted up to 1,000.',
   },
   tallyhook_table_bytes: {
     help: 'Bytes of a table, its indexes and all its partitions.',

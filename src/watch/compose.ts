@@ -1,9 +1,10 @@
 // The watch's part of the composition: the signs of this replica, the lease, the looks, the gauge of what goes on, and messages.
 
+import { setTimeout as sleep } from 'node:timers/promises';
 import { cached } from '../base/collections/cached.ts';
 import { describeError } from '../base/errors.ts';
 import type { Parts } from '../base/parts.ts';
-import { createLease, type DatabaseConnection, type Signs } from '../ledger/index.ts';
+import { createLease, type DatabaseConnection, type Looks, type Signs } from '../ledger/index.ts';
 import type { Config } from '../config.ts';
 import { countOpen } from './incidents.ts';
 import { composeMessages, type Messages } from './messages/compose.ts';
@@ -33,6 +34,8 @@ export const WATCH_TIMING: WatchTiming = {
 };
 
 const COUNT_CACHE_MS = 5_000;
+/** How long a stop waits for a look, at most. */
+const END_MS = 1_000;
 
 export type Watching = Pick<Watch, 'conditions'> &
   Pick<Messages, 'sendTest' | 'reload'> & {
@@ -52,6 +55,7 @@ export async function composeWatch(
     ReplicaStates & {
       readonly connection: DatabaseConnection;
       readonly beside: Pick<DatabaseConnection, 'execute'>;
+      readonly looks: () => Promise<Looks>;
       readonly sources: () => Configured;
       readonly timing?: WatchTiming | undefined;
     },
@@ -77,7 +81,9 @@ export async function composeWatch(
   let sampling: NodeJS.Timeout | undefined;
   started.defer(async () => {
     clearInterval(sampling);
-    await watch.end();
+    // What a look writes is fenced, so one that is slow may be left to itself.
+    await Promise.race([watch.end(), sleep(Math.min(END_MS, parts.graceMs()), undefined, { ref: false })]);
+    if (parts.graceMs() === 0) return;
     await lease
       .release()
       .catch((error: unknown) =>

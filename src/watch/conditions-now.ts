@@ -171,21 +171,21 @@ const BY_SIGNS: Partial<Record<ConditionName, (known: Known) => readonly Finding
     return [finding(isSo, able, summary, isSo ? forS : 0)];
   },
   'postgres-away': ({ replicas, scale }) => {
-    const longest = replicas
+    const live = replicas.filter(({ isLate }) => !isLate);
+    const isSo = live.length > 0 && live.every(({ signs }) => signs['postgres-away'] === 0);
+    const longest = (isSo ? live : replicas)
       .map(({ signs, ageS }) => ({
         agoS: (signs['postgres-away'] ?? Number.POSITIVE_INFINITY) + ageS,
         forS: signs['postgres-away-for'] ?? 0,
       }))
       .filter(({ agoS }) => agoS < LOOK_BACK_S * scale)
       .toSorted((a, b) => b.forS - a.forS)[0];
-    const live = replicas.filter(({ isLate }) => !isLate);
-    const isSo = live.length > 0 && live.every(({ signs }) => signs['postgres-away'] === 0);
     const summary =
       longest === undefined
         ? 'Postgres takes deliveries.'
         : isSo
           ? `Postgres has taken no deliveries for ${spanOf(longest.forS)}.`
-          : `Postgres took no deliveries for ${spanOf(longest.forS)}.`;
+          : `A replica could write nothing to Postgres for ${spanOf(longest.forS)}.`;
     return [{ isSo, value: longest?.forS ?? 0, summary, was: longest }];
   },
   'disk-full': diskFull,

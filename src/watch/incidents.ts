@@ -73,7 +73,7 @@ function withOpen(memory: unknown, open: readonly Sighting[]): Memory {
   return { seen: [...known, ...open.filter(({ incident }) => !isKnown.has(incident))] };
 }
 
-/** More lines would name nobody else, as a rule. */
+/** The last ones: more lines would name nobody else, as a rule. */
 const DECISIONS_MAX = 1_000;
 
 /** Whose decisions end what: actions of the operator log. */
@@ -91,7 +91,7 @@ from jsonb_to_recordset($1::jsonb) as i (id text, began float8, actions jsonb)
 cross join lateral jsonb_array_elements_text(i.actions) as a (action)
 cross join lateral (
   select actor from operator_log
-  where action = a.action and at >= to_timestamp(i.began / 1000) order by at limit ${DECISIONS_MAX}
+  where action = a.action and at >= to_timestamp(i.began / 1000) order by at desc limit ${DECISIONS_MAX}
 ) l
 group by i.id`,
 };

@@ -8,8 +8,8 @@ import {
   type DatabaseConnection,
   type ExpiringSecret,
   type Lease,
+  type Looks,
   overdueSecrets,
-  readLooks,
 } from '../ledger/index.ts';
 import { type ConditionNow, conditionsNow, type ReplicaSigns, type Seen } from './conditions-now.ts';
 import {
@@ -35,7 +35,9 @@ export type Configured = {
 };
 
 export type WatchParts = {
-  readonly connection: Pick<DatabaseConnection, 'execute' | 'db'>;
+  readonly connection: Pick<DatabaseConnection, 'execute'>;
+  /** Shared with scrapes. Rejects while Postgres is away. */
+  readonly looks: () => Promise<Looks>;
   readonly lease: Pick<Lease, 'holder' | 'epoch' | 'isLeading'>;
   /** Of this replica, as they are now. */
   readonly signs: () => ReplicaSigns['signs'];
@@ -68,16 +70,16 @@ export function createWatch(parts: WatchParts): Watch {
   const ownSigns = (): ReplicaSigns => ({ signs: signs(), ageS: 0, isLate: false });
 
   async function see(): Promise<{ seen: Seen; remembered: Remembered }> {
-    const looks = await readLooks(connection.db);
+    const looks = await parts.looks();
     const remembered = await remember(connection, lease.holder, timing);
-    const { others, lapse, nowMs } = remembered;
+    const { others, lapse } = remembered;
     const { names, expiring } = sources();
     const seen = {
       looks,
       replicas: [ownSigns(), ...others],
       lapse,
       sources: names,
-      overdue: overdueSecrets(looks.sources, expiring, nowMs),
+      overdue: overdueSecrets(looks.sources, expiring, looks.atMs),
       scale: timing.scale,
     };
     return { seen, remembered };

@@ -16,14 +16,16 @@ const RELAY_LEASE = 'outbox';
 type LooksParts = Parts & {
   /** The configured ones now. */
   readonly sources: () => readonly string[];
+  /** Of a look that is shared. CACHED_MS where not given. */
+  readonly maxAgeMs?: number | undefined;
 };
 
-/** @returns the present look, at most CACHED_MS old; rejects while Postgres is away */
+/** @returns the present look, at most `maxAgeMs` old; rejects while Postgres is away */
 export function composeLooks({ database }: Config, parts: LooksParts): () => Promise<Looks> {
-  const { sessions, log, now, started } = parts;
+  const { sessions, log, now, started, maxAgeMs = CACHED_MS } = parts;
   const connection = connectDatabase({ ...database, name: 'looks', connections: 1, sessions, log });
   started.defer(connection.close);
-  const look = cached({ maxAgeMs: CACHED_MS, ask: () => readLooks(connection.db), now });
+  const look = cached({ maxAgeMs, ask: () => readLooks(connection.db), now });
   exposeGauges(parts, look);
   return look;
 }

@@ -12,12 +12,14 @@ import { type Part, readParts, TABLES } from './sizes.ts';
 export type Counted = { readonly count: number; readonly isExact: boolean };
 
 export type Looks = {
+  /** When it was made, by the database's clock: milliseconds since 1970. */
+  readonly atMs: number;
   readonly outbox: OutboxDepth;
   /** Deliveries that wait for an operator. */
   readonly quarantined: Counted;
   /** Received in the last hour. */
   readonly conflicts: Counted;
-  /** As the list of jobs has them, where nothing else is asked for. */
+  /** As the list of jobs has them, where nothing else is asked for; of the last STUCK_DAYS alone. */
   readonly stuckJobs: Counted;
   /** With indexes, and with all partitions. */
   readonly tables: readonly { readonly table: string; readonly bytes: number }[];
@@ -55,6 +57,9 @@ export type LeaseLook = {
 /** More would tell nobody more: that so many wait is what counts. Some 2 ms in memory. */
 export const LOOK_MAX = 1_000;
 
+/** Nobody can end a job whose sender never does: it must not hide for good that others are stuck. */
+const STUCK_DAYS = 7;
+
 /** A day, since a source may deliver by day alone. */
 export const HOURS_LOOKED_AT = 24;
 
@@ -77,9 +82,9 @@ const limit = sql.lit(LOOK_MAX + 1);
 /** By deliveries_quarantine, deliveries_outcome and jobs_status, each in its order. */
 async function readWaiting(
   db: Kysely<Database>,
-): Promise<Pick<Looks, 'quarantined' | 'conflicts' | 'stuckJobs'>> {
-  const { rows } = await sql<Readonly<Record<'quarantined' | 'conflicts' | 'stuckJobs', number>>>`
-    select quarantined, conflicts, "stuckJobs" from
+): Promise<Pick<Looks, 'atMs' | 'quarantined' | 'conflicts' | 'stuckJobs'>> {
+  const { rows } = await sql<Readonly<Record<'atMs' | 'quarantined' | 'conflicts' | 'stuckJobs', number>>>`
+    select extract(epoch from now())::float8 * 1000 as "atMs", quarantined, conflicts, "stuckJobs" from
       (select count(*)::int as quarantined from (
         select from deliveries t where ${IN_QUARANTINE} order by t.received_at, t.id limit ${limit}) q) q,
       (select count(*)::int as conflicts from (
@@ -87,12 +92,14 @@ async function readWaiting(
         order by t.received_at limit ${limit}) c) c,
       (select count(*)::int as "stuckJobs" from (
         select from jobs t
-        where t.last_status = 'processing' and t.first_seen_at < now() - make_interval(secs => ${sql.lit(STUCK_AFTER_S)})
+        where t.last_status = 'processing' and t.first_seen_at > now() - make_interval(days => ${sql.lit(STUCK_DAYS)})
+          and t.first_seen_at < now() - make_interval(secs => ${sql.lit(STUCK_AFTER_S)})
         order by t.first_seen_at limit ${limit}) j) j`.execute(db);
   const [row] = rows;
   // Aggregates without groups give one row, whatever they find.
   if (row === undefined) throw new Error('nothing was counted');
   return {
+    atMs: row.atMs,
     quarantined: counted(row.quarantined),
     conflicts: counted(row.conflicts),
     stuckJobs: counted(row.stuckJobs),

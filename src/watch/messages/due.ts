@@ -46,7 +46,8 @@ select distinct on (m.channel)
   i.condition, i.subject, i.severity, i.summary, i.began_at, i.ended_at, i.events_waited::float8 as events_waited
 from incident_messages m
 join incidents i on i.id = m.incident_id
-where ${UNSETTLED('m')} and m.channel = any($1::text[]) and m.due_at <= clock_timestamp() and not (${IS_TOLD_BY_END})
+where ${UNSETTLED('m')} and m.channel = any($1::text[]) and m.due_at <= clock_timestamp()
+  and m.due_at > clock_timestamp() - interval '24 hours' and not (${IS_TOLD_BY_END})
 order by m.channel, m.attempts, m.due_at, m.id`,
 };
 

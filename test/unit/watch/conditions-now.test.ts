@@ -7,6 +7,7 @@ import { conditionsNow, type ReplicaSigns, type Seen } from '../../../src/watch/
 
 const none = { count: 0, isExact: true };
 const LOOKS: Looks = {
+  atMs: 0,
   outbox: {
     counts: { pending: 0, returned: 0, parked: 0 },
     copies: 0,
@@ -145,7 +146,7 @@ test('of Postgres the longest outage that a replica remembers counts, also of a 
     subject: '',
     severity: 'critical',
     isSo: false,
-    summary: 'Postgres took no deliveries for 95 seconds.',
+    summary: 'A replica could write nothing to Postgres for 95 seconds.',
     value: 95,
     was: { agoS: 42, forS: 95 },
   });
