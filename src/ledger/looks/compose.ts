@@ -10,6 +10,11 @@ import { TABLES } from './sizes.ts';
 
 /** A scrape comes every few seconds, and no threshold is shorter than a minute. */
 const CACHED_MS = 5_000;
+/**
+ * A scrape waits for a look. One that waits for a lock, such as that of a migration, or for a slow disk gives up soon, so that the
+ * metrics that come from elsewhere are not held back.
+ */
+const TIMEOUTS = { lockTimeoutMs: 500, statementTimeoutMs: 2_000, queryTimeoutMs: 2_500 };
 /** The lease of the relay. */
 const RELAY_LEASE = 'outbox';
 
@@ -23,7 +28,14 @@ type LooksParts = Parts & {
 /** @returns the present look, at most `maxAgeMs` old; rejects while Postgres is away */
 export function composeLooks({ database }: Config, parts: LooksParts): () => Promise<Looks> {
   const { sessions, log, now, started, maxAgeMs = CACHED_MS } = parts;
-  const connection = connectDatabase({ ...database, name: 'looks', connections: 1, sessions, log });
+  const connection = connectDatabase({
+    url: database.url,
+    ...TIMEOUTS,
+    name: 'looks',
+    connections: 1,
+    sessions,
+    log,
+  });
   started.defer(connection.close);
   const look = cached({ maxAgeMs, ask: () => readLooks(connection.db), now });
   exposeGauges(parts, look);
