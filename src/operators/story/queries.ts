@@ -11,7 +11,7 @@ import { findJob } from '../jobs/queries.ts';
 import type { Position, ValueType } from '../kernel/list/cursor.ts';
 import { readEntriesOfJob } from '../outbox/queries.ts';
 import { readPublicationsOf } from '../publications/queries.ts';
-import { quarantine } from '../quarantine/queries.ts';
+import { IS_WAITING } from '../quarantine/queries.ts';
 import { HELD_BACK_MAX, type HeldBack, type StoryItem } from './contract.ts';
 
 type WithoutTime<Item> = Item extends StoryItem ? Omit<Item, 'at' | 'after_ms'> : never;
@@ -257,15 +257,16 @@ async function waitingMoments(
   return entries.map((entry) => ({ what: 'waiting', entry, at: rows[0]?.at ?? '', key: padded(entry.id) }));
 }
 
+/** By index deliveries_job. */
 async function readQuarantined(
   trx: Transaction<Database>,
   { source, jobId }: { source: string; jobId: string },
 ): Promise<HeldBack['quarantined']> {
-  const waiting = { state: 'waiting', sources: [source], job_id: jobId } as const;
-  const { items } = await quarantine.read(trx, waiting, { after: null, limit: HELD_BACK_MAX });
-  return items
-    .map(({ id, received_at, status, reason }) => ({ delivery_id: id, received_at, status, reason }))
-    .toReversed();
+  const { rows } = await sql<HeldBack['quarantined'][number]>`
+    select t.id as delivery_id, ${timeText('t.received_at')} as received_at, t.status, t.reason from deliveries t
+    where t.source = ${source} and t.job_id = ${jobId} and ${IS_WAITING}
+    order by t.source, t.job_id, t.received_at limit ${HELD_BACK_MAX}`.execute(trx);
+  return rows;
 }
 
 function withDurations(moments: readonly Moment[], before: string | undefined): StoryItem[] {
