@@ -1,6 +1,7 @@
 // `npm run bench -- --looks`: what a look at the ledger, a scrape and the overview cost with no event, and with 10 million in a month of
-// history. None may grow with the ledger. Both have the partitions of that month and the counts of two days, which depend on time and sources,
-// and nothing in the outbox; the broker is stopped, so that this does not change. What is counted up to a limit is beyond it in the history, and costs some milliseconds.
+// history. None may grow with the ledger. Both have the partitions of that month and the counts of two days, which depend on time and
+// sources, and nothing in the outbox; the broker is stopped, so that this does not change. In the history, what is counted up to a
+// limit is beyond that limit.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Progress } from '../scripts/output.ts';
