@@ -218,7 +218,7 @@ const WITHOUT_WAL = `
   end $$`;
 
 /** The service itself makes those of the coming days. */
-function partitionsOfThePast(): string[] {
+export function partitionsOfThePast(): string[] {
   return ['deliveries', 'publications', 'publication_batches'].map(
     (parent) => `
     do $$

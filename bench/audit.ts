@@ -129,21 +129,28 @@ async function deepCursor(api: Api, each: AuditCase): Promise<string | undefined
   return cursor ?? undefined;
 }
 
-/** Milliseconds, after a warm-up. `before` each time, uncounted. */
-export async function medianOf(
+async function medianOf(times: number, work: () => Promise<unknown>): Promise<number> {
+  const [only] = await mediansOf(times, [work]);
+  return only;
+}
+
+/** Milliseconds, after a warm-up. All are done in turn; `before` each turn, uncounted. */
+export async function mediansOf<Works extends readonly (() => Promise<unknown>)[]>(
   times: number,
-  work: () => Promise<unknown>,
+  works: readonly [...Works],
   before: () => Promise<unknown> = async () => {},
-): Promise<number> {
-  for (let index = 0; index < WARM_UP; index += 1) await work();
-  const took: number[] = [];
-  for (let index = 0; index < times; index += 1) {
+): Promise<{ [Work in keyof Works]: number }> {
+  for (let index = 0; index < WARM_UP; index += 1) for (const work of works) await work();
+  const took = works.map((): number[] => []);
+  for (let turn = 0; turn < times; turn += 1) {
     await before();
-    const startedMs = performance.now();
-    await work();
-    took.push(performance.now() - startedMs);
+    for (const [index, work] of works.entries()) {
+      const startedMs = performance.now();
+      await work();
+      took[index]?.push(performance.now() - startedMs);
+    }
   }
-  return median(took);
+  return took.map(median) as { [Work in keyof Works]: number };
 }
 
 function median(values: readonly number[]): number {

@@ -1,14 +1,16 @@
 // `npm run bench -- --looks`: what a look at the ledger, a scrape and the overview cost with no event, and with 10 million in a month of
-// history. None may grow with the ledger. The broker is stopped, so that the outbox does not change.
+// history. None may grow with the ledger. Both have the partitions of that month and the counts of two days, which depend on time and
+// sources, and nothing in the outbox; the broker is stopped, so that this does not change. In the history, what is counted up to a
+// limit is beyond that limit.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Progress } from '../scripts/output.ts';
 import { connectDatabase, readLooks } from '../src/ledger/index.ts';
 import { newToken } from '../test/support/operators.ts';
 import { createTestLog } from '../test/support/test-log.ts';
-import { type Api, medianOf, withService } from './audit.ts';
+import { mediansOf, withService } from './audit.ts';
 import { signIn } from './audit-pages.ts';
-import { SEEDED, seedHistory } from './audit-seed.ts';
+import { partitionsOfThePast, SEEDED, seedHistory } from './audit-seed.ts';
 import type { Stage } from './stage.ts';
 
 export type LooksScale = { readonly events: number; readonly asked: number; readonly scraped: number };
@@ -18,6 +20,9 @@ export const LOOKS_QUICK: LooksScale = { events: 100_000, asked: 11, scraped: 3 
 
 type Times = Readonly<Record<'look' | 'scrape' | 'overview', number>>;
 export type LooksReport = { readonly scale: LooksScale; readonly none: Times; readonly full: Times };
+
+const NONE = 'bench_looks_none';
+const FULL = 'bench_looks_full';
 
 /** Longer than a look is shared, so that each scrape makes one. */
 const LOOK_AGE_MS = 5_500;
@@ -30,27 +35,37 @@ export async function measureLooks(
   scale: LooksScale,
   progress: Progress,
 ): Promise<LooksReport> {
-  await stage.rabbitmq.stop();
-  const measureIn = async (database: string, fill: () => Promise<void>) => {
-    await stage.databases.create(database);
-    try {
-      await fill();
-      return await progress.during(`looks in ${database}`, () => measure(stage, database, scale));
-    } finally {
-      await stage.databases.drop(database);
-    }
-  };
+  const { databases, rabbitmq } = stage;
+  await rabbitmq.stop();
   try {
-    const none = await measureIn('bench_looks_none', async () => {});
-    const full = await measureIn('bench_looks_full', () =>
-      progress.during(`a history of ${scale.events.toLocaleString('en')} events`, () =>
-        fillHistory(stage, 'bench_looks_full', scale),
-      ),
+    for (const name of [NONE, FULL]) await databases.create(name);
+    await databases.run(NONE, [...partitionsOfThePast(), ...counts()]);
+    await progress.during(`a history of ${scale.events.toLocaleString('en')} events`, () =>
+      fillHistory(stage, FULL, scale),
+    );
+    const [none, full] = await progress.during('looks, scrapes and overviews', () =>
+      withAsked(stage, NONE, (empty) => withAsked(stage, FULL, (filled) => compare(empty, filled, scale))),
     );
     return { scale, none, full };
   } finally {
-    await stage.rabbitmq.start();
+    for (const name of [NONE, FULL]) await databases.drop(name);
+    await rabbitmq.start();
   }
+}
+
+/** In turn, so that what disturbs the machine for a while disturbs both alike. */
+async function compare(
+  none: Asked,
+  full: Asked,
+  { asked, scraped }: LooksScale,
+): Promise<readonly [Times, Times]> {
+  const look = await mediansOf(asked, [none.look, full.look]);
+  const scrape = await mediansOf(scraped, [none.scrape, full.scrape], () => sleep(LOOK_AGE_MS));
+  const overview = await mediansOf(asked, [none.overview, full.overview]);
+  return [
+    { look: look[0], scrape: scrape[0], overview: overview[0] },
+    { look: look[1], scrape: scrape[1], overview: overview[1] },
+  ];
 }
 
 /** Rows of one column, for a `values`. */
@@ -59,12 +74,20 @@ const listed = (values: object) =>
     .map((value) => `('${value}')`)
     .join(', ');
 
-/** Beside the history: what a look reads of the sources, two days of counts by the minute and the last match of each secret. */
 async function fillHistory({ databases }: Stage, database: string, { events }: LooksScale): Promise<void> {
   const count = Math.ceil((events * DELIVERIES_PER_EVENT) / GROUP) * GROUP;
-  await seedHistory((statements) => databases.run(database, statements), { count, logged: false });
+  await seedHistory((statements) => databases.run(database, statements), {
+    count,
+    waiting: 0,
+    logged: false,
+  });
+  await databases.run(database, counts());
+}
+
+/** What there is for each source, however much it sent: two days of counts by the minute, and the last match of each secret. */
+function counts(): string[] {
   const { sources, secrets } = SEEDED;
-  await databases.run(database, [
+  return [
     `insert into secret_matches
      select source, fingerprint, now() - case when fingerprint = '${secrets.old}' then interval '10 days' else interval '1 minute' end
      from (values ${listed(sources)}) s (source), (values ${listed(secrets)}) f (fingerprint)`,
@@ -74,12 +97,16 @@ async function fillHistory({ databases }: Stage, database: string, { events }: L
      from generate_series(0, 2879) minute, (values ('answer'), ('lag')) m (measure), generate_series(20, 39) bucket,
        (values ${listed(sources)}) s (source)`,
     'vacuum (analyze) secret_matches, rollups',
-  ]);
+  ];
 }
 
-async function measure(stage: Stage, database: string, { asked, scraped }: LooksScale): Promise<Times> {
+/** What is asked of one database, and of a service on it. */
+type Asked = Readonly<Record<keyof Times, () => Promise<unknown>>>;
+
+async function withAsked<T>(stage: Stage, database: string, use: (asked: Asked) => Promise<T>): Promise<T> {
+  const url = stage.databases.url(database);
   const connection = connectDatabase({
-    url: stage.databases.url(database),
+    url,
     name: 'bench',
     connections: 1,
     statementTimeoutMs: 60_000,
@@ -88,39 +115,25 @@ async function measure(stage: Stage, database: string, { asked, scraped }: Looks
     log: createTestLog().log,
   });
   try {
-    const look = await medianOf(asked, () => readLooks(connection.db));
-    const others = await withService(stage, database, (api) =>
-      measureService(stage, database, api, { asked, scraped }),
-    );
-    return { look, ...others };
+    return await withService(stage, database, async ({ operators }) => {
+      const { value } = await newToken({ url }, { role: 'admin', environment: 'live' });
+      const cookie = await signIn(operators, value);
+      return use({
+        look: () => readLooks(connection.db),
+        scrape: () => read(`${operators}/metrics`, { authorization: `Bearer ${value}` }),
+        overview: () => read(`${operators}/console`, { cookie }),
+      });
+    });
   } finally {
     await connection.close();
   }
 }
 
-async function measureService(
-  stage: Stage,
-  database: string,
-  { operators }: Api,
-  { asked, scraped }: Pick<LooksScale, 'asked' | 'scraped'>,
-): Promise<Omit<Times, 'look'>> {
-  const { value } = await newToken(
-    { url: stage.databases.url(database) },
-    { role: 'admin', environment: 'live' },
-  );
-  const read = async (path: string, headers: Readonly<Record<string, string>>) => {
-    const response = await fetch(`${operators}${path}`, { headers, redirect: 'manual' });
-    const text = await response.text();
-    if (response.status !== 200) throw new Error(`${path}: ${response.status} ${text.slice(0, 200)}`);
-  };
-  const scrape = await medianOf(
-    scraped,
-    () => read('/metrics', { authorization: `Bearer ${value}` }),
-    () => sleep(LOOK_AGE_MS),
-  );
-  const cookie = await signIn(operators, value);
-  const overview = await medianOf(asked, () => read('/console', { cookie }));
-  return { scrape, overview };
+async function read(url: string, headers: Readonly<Record<string, string>>): Promise<void> {
+  const response = await fetch(url, { headers, redirect: 'manual' });
+  const text = await response.text();
+  if (response.status !== 200)
+    throw new Error(`${new URL(url).pathname}: ${response.status} ${text.slice(0, 200)}`);
 }
 
 const ms = (value: number) => value.toFixed(1);
