@@ -11,7 +11,7 @@ export type ReplicaStates = {
   readonly takesDeliveries: () => Promise<boolean>;
 };
 
-/** What went away and came back within so many samples was away all the time. */
+/** What went away and came back within so many samples was away all the time. So was what no sample saw back in between. */
 const SAMPLES_BETWEEN = 3;
 /** Longer than any condition looks back. */
 const FORGET_S = 3_600;
@@ -36,7 +36,7 @@ const COUNTERS: readonly {
   { sign: 'log-dropped', metric: 'tallyhook_log_lines_dropped_total' },
 ];
 
-type Run = { readonly firstMs: number; lastMs: number };
+type Run = { readonly firstMs: number; readonly lastMs: number; isOver: boolean };
 
 export type SignsMemory = {
   /** One sample of everything. Never rejects. */
@@ -61,15 +61,21 @@ export function createSigns(options: {
   function note(sign: string): void {
     const atMs = now();
     const run = runs.get(sign);
-    if (run !== undefined && atMs - run.lastMs <= SAMPLES_BETWEEN * sampleMs) run.lastMs = atMs;
-    else runs.set(sign, { firstMs: atMs, lastMs: atMs });
+    const goesOn = run !== undefined && (!run.isOver || atMs - run.lastMs <= SAMPLES_BETWEEN * sampleMs);
+    runs.set(sign, { firstMs: goesOn ? run.firstMs : atMs, lastMs: atMs, isOver: false });
+  }
+
+  function noteState(sign: string, isSo: boolean): void {
+    const run = runs.get(sign);
+    if (isSo) note(sign);
+    else if (run !== undefined) run.isOver = true;
   }
 
   function noteStates(): void {
     const { connected, blocked } = states.broker();
-    if (!connected || blocked) note('broker-away');
-    if (blocked) note('broker-blocked');
-    if (isPostgresAway) note('postgres-away');
+    noteState('broker-away', !connected || blocked);
+    noteState('broker-blocked', blocked);
+    noteState('postgres-away', isPostgresAway);
   }
 
   async function countersGrew(): Promise<void> {

@@ -16,6 +16,7 @@ import { runCommandsUnder } from '../support/deploy-commands.ts';
 import { operators } from '../support/operators.ts';
 import { type OwnPostgres, startOwnPostgres } from '../support/own-servers.ts';
 import { patience } from '../support/patience.ts';
+import { QUICK } from '../support/quick-watch.ts';
 import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, failed, newJobId, progress, sign } from '../support/sender.ts';
 import { readMetric } from '../support/requests.ts';
@@ -325,8 +326,15 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
       database: asDatabase(),
       exchange,
       env: { RELAY_POLL_MS: '50', REFUSED_ROWS_PER_MINUTE: '1', ANSWER_DEADLINE_MS: '9500' },
+      watchTiming: QUICK,
     });
     await expect.poll(() => query('select from replicas')).not.toEqual([]);
+    // Incidents and messages are written in one statement with what the watch remembers.
+    await expect
+      .poll(() => query(`select from relay_lease where name = 'watch' and memory is not null`), {
+        timeout: 20_000,
+      })
+      .not.toEqual([]);
     await receiveEverything(relay);
     await bus.received(2);
     await operateEverything(relay, bus.queue);

@@ -27,7 +27,9 @@ function createReplica() {
       await signs.sample();
     }
   };
-  return { state, ended, signs, until };
+  /** No samples for so many seconds. */
+  const standStill = (seconds: number) => (nowMs += seconds * 1_000);
+  return { state, ended, signs, until, standStill };
 }
 
 test('what was never so is left out', async () => {
@@ -61,6 +63,16 @@ test('one that comes back for a moment is one outage, and one that ended long ag
   await awayFrom(300, 310);
   await until(320);
   expect(signs.read()).toEqual({ 'broker-away': 10, 'broker-away-for': 5 });
+});
+
+test('an outage between whose samples the process stood still is one outage', async () => {
+  const { state, signs, until, standStill } = createReplica();
+  await until(100);
+  state.takesDeliveries = false;
+  await until(110);
+  standStill(60);
+  await until(180);
+  expect(signs.read()).toEqual({ 'postgres-away': 0, 'postgres-away-for': 75 });
 });
 
 test('a broker that blocks takes nothing either', async () => {
