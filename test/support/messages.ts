@@ -156,7 +156,7 @@ export type MessageRow = {
 export const messageRows = (database: TestDatabase): Promise<MessageRow[]> =>
   database.query<MessageRow>(
     `select id, moment, channel, attempts, sent_at is not null as is_sent, given_up_at is not null as is_given_up, last_error
-     from incident_messages order by id`,
+     from incident_messages order by due_at, id`,
   );
 
 /** Another replica has the lease now. */
