@@ -1,4 +1,4 @@
-// What the watch needs: incidents with their messages, what each replica alone knows, and the times of a lease. It only adds, so programs
+// What the watch needs: incidents with their messages, what waited at which minute, what each replica alone knows, and the times of a lease. It only adds, so programs
 // that know the first release alone run on it as before: they write neither of the new columns.
 
 import { type Kysely, sql } from 'kysely';
@@ -12,6 +12,7 @@ export async function up(db: Db): Promise<void> {
   // The locks on both tables wait for statements of some milliseconds. An attempt on the lease waits for them.
   await sql`set local lock_timeout = '3s'`.execute(db);
   await makeIncidents(db);
+  await makeWaits(db);
   await sql`
     alter table relay_lease add column since timestamptz, add column lapsed_at timestamptz, add column memory jsonb`.execute(
     db,
@@ -31,7 +32,7 @@ export async function up(db: Db): Promise<void> {
 }
 
 export async function down(db: Db): Promise<void> {
-  await sql`drop table incident_messages, incidents`.execute(db);
+  await sql`drop table waits, incident_messages, incidents`.execute(db);
   await sql`alter table relay_lease drop column since, drop column lapsed_at, drop column memory`.execute(db);
   await sql`alter table replicas drop column signs`.execute(db);
   await sql`delete from schema_requirements where migration = ${NAME}`.execute(db);
@@ -79,6 +80,22 @@ async function makeIncidents(db: Db): Promise<void> {
     create index incident_messages_due on incident_messages (due_at, id)
     where sent_at is null and given_up_at is null`.execute(db);
   await sql`comment on table incident_messages is 'What is to be told of an incident, once for each channel'`.execute(
+    db,
+  );
+}
+
+async function makeWaits(db: Db): Promise<void> {
+  // Each minute's row is updated some six times, without a new entry in the index.
+  await sql`
+    create table waits (
+      minute timestamptz primary key,
+      pending integer not null,
+      returned integer not null,
+      parked integer not null,
+      quarantined integer not null,
+      oldest_pending_s double precision not null
+    ) with (fillfactor = 80)`.execute(db);
+  await sql`comment on table waits is 'The most that waited, by the minute, as the watch saw it; without a row nobody looked'`.execute(
     db,
   );
 }

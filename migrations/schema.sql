@@ -541,3 +541,13 @@ create table tokens (
   constraint tokens_role_check CHECK ((role = ANY (ARRAY['scraper'::text, 'viewer'::text, 'auditor'::text, 'operator'::text, 'admin'::text]))),
   constraint tokens_value_hash_key UNIQUE (value_hash)
 );
+
+create table waits (
+  minute timestamp with time zone not null,
+  pending integer not null,
+  returned integer not null,
+  parked integer not null,
+  quarantined integer not null,
+  oldest_pending_s double precision not null,
+  constraint waits_pkey PRIMARY KEY (minute)
+) with (fillfactor=80);

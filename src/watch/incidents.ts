@@ -3,7 +3,13 @@
 
 import { randomUUIDv7 } from 'node:crypto';
 import { type ConditionName, CONDITIONS, type Condition, type Severity } from '../base/conditions.ts';
-import { type DatabaseConnection, LATE_AFTER_S, type Signs, type Statement } from '../ledger/index.ts';
+import {
+  type DatabaseConnection,
+  LATE_AFTER_S,
+  type Looks,
+  type Signs,
+  type Statement,
+} from '../ledger/index.ts';
 import type { Lapse, ReplicaSigns } from './conditions-now.ts';
 import { type Judged, Memory, type Sighting } from './judge.ts';
 
@@ -138,12 +144,21 @@ told as (
   select m.id, m.incident, m.moment, m.channel, clock_timestamp()
   from fence, jsonb_to_recordset($6::jsonb) as m (id uuid, incident uuid, moment text, channel text)
   on conflict (incident_id, moment, channel) do nothing
+),
+waited as (
+  insert into waits as w (minute, pending, returned, parked, quarantined, oldest_pending_s)
+  select date_trunc('minute', clock_timestamp()), t.pending, t.returned, t.parked, t.quarantined, t.oldest
+  from fence, jsonb_to_record($7::jsonb) as t (pending integer, returned integer, parked integer, quarantined integer, oldest float8)
+  on conflict (minute) do update set
+    pending = greatest(w.pending, excluded.pending), returned = greatest(w.returned, excluded.returned),
+    parked = greatest(w.parked, excluded.parked), quarantined = greatest(w.quarantined, excluded.quarantined),
+    oldest_pending_s = greatest(w.oldest_pending_s, excluded.oldest_pending_s)
 )
 select from fence`,
 };
 
 /**
- * Writes what was judged, with a message for each channel that takes it, if this replica has the lease of this epoch at this moment.
+ * Writes what was judged, with a message for each channel that takes it, and what waits, if this replica has the lease of this epoch at this moment.
  * @returns false if it has not: nothing was written
  */
 export async function writeIncidents(
@@ -154,9 +169,10 @@ export async function writeIncidents(
     readonly epoch: string;
     readonly decided: ReadonlyMap<string, readonly string[]>;
     readonly channels: readonly Channel[];
+    readonly looks: Pick<Looks, 'outbox' | 'quarantined'>;
   },
 ): Promise<boolean> {
-  const { holder, epoch, decided, channels } = options;
+  const { holder, epoch, decided, channels, looks } = options;
   const tell = (incident: string, severity: Severity, moment: 'begin' | 'end') =>
     channels
       .filter((channel) => channel.takes(severity))
@@ -191,6 +207,11 @@ export async function writeIncidents(
       })),
     ),
     JSON.stringify(messages),
+    JSON.stringify({
+      ...looks.outbox.counts,
+      quarantined: looks.quarantined.count,
+      oldest: looks.outbox.oldestPendingS ?? 0,
+    }),
   ]);
   return rows.length === 1;
 }

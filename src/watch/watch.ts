@@ -69,7 +69,7 @@ export function createWatch(parts: WatchParts): Watch {
 
   const ownSigns = (): ReplicaSigns => ({ signs: signs(), ageS: 0, isLate: false });
 
-  async function see(): Promise<{ seen: Seen; remembered: Remembered }> {
+  async function see(): Promise<{ seen: Seen & { readonly looks: Looks }; remembered: Remembered }> {
     const looks = await parts.looks();
     const remembered = await remember(connection, lease.holder, timing);
     const { others, lapse } = remembered;
@@ -89,7 +89,7 @@ export function createWatch(parts: WatchParts): Watch {
     const epoch = lease.epoch(); // before it looks: what it sees under one epoch is written under no other
     if (!lease.isLeading() || epoch === undefined) return;
     const { seen, remembered } = await see();
-    const { pending = 0, returned = 0, parked = 0 } = seen.looks?.outbox.counts ?? {};
+    const { pending, returned, parked } = seen.looks.outbox.counts;
     const judged = judge({
       ...remembered,
       conditions: conditionsNow(seen),
@@ -104,6 +104,7 @@ export function createWatch(parts: WatchParts): Watch {
       epoch,
       decided,
       channels,
+      looks: seen.looks,
     });
     if (!isOurs) return;
     wellMs = hasCritical(judged) ? Number.NEGATIVE_INFINITY : now();

@@ -116,5 +116,53 @@ describeInBrowser('the overview, incidents, search and sources', (open) => {
     const chart = page.getByRole('img', { name: /^Deliveries by outcome/ });
     expect(await chart.count()).toBe(1);
     expect(await chart.locator('desc').textContent()).toContain('1 quarantined');
+    expect(await page.locator('#outcomes-what').textContent()).toContain('answered');
+  });
+
+  test.for([true, false])(
+    'a bar, and each of the numbers behind it, leads to the list that it counts, with JavaScript %s',
+    async (javaScriptEnabled) => {
+      await using relay = await startTestService();
+      await fill(relay);
+      await using opened = await open({ baseUrl: relay.operators, javaScriptEnabled });
+      const { page } = opened;
+      await signInBrowser(opened.context, relay);
+      await page.goto('/console');
+      const figure = page
+        .locator('figure')
+        .filter({ has: page.getByRole('img', { name: /^Deliveries by/ }) });
+      await figure.locator('.plot-links a[title*="accepted"]').first().click();
+      const listed = () => page.locator('tbody tr').count();
+      expect(new URL(page.url()).pathname).toBe('/console/deliveries');
+      expect(await listed()).toBeGreaterThan(0);
+
+      await page.goto('/console');
+      const numbers = page.locator('details.numbers').first();
+      await numbers.locator('summary').click();
+      const link = numbers.locator('a[href*="outcome=quarantined"]');
+      const counted = Number(await link.textContent());
+      await link.click();
+      expect(await listed()).toBe(counted);
+    },
+  );
+
+  test('what waits has a curve, and the oldest of it a line beside the lag, while nothing is published', async () => {
+    await using relay = await startTestService();
+    await relay.database.query(
+      `insert into waits select date_trunc('minute', now()) - make_interval(mins => n), 10 * n, 1, 2, 3, 60 * n
+       from generate_series(0, 9) n`,
+    );
+    await using opened = await open({ baseUrl: relay.operators });
+    const { page } = opened;
+    await signInBrowser(opened.context, relay);
+    await page.goto('/console');
+    const waited = page.locator('figure').filter({ has: page.getByRole('img', { name: /^What waited/ }) });
+    expect(await waited.locator('text').first().textContent()).toBe('most: 90 in a minute');
+    expect(await waited.locator('polyline').count()).toBe(4);
+    expect(await waited.getByRole('link', { name: 'parked' }).getAttribute('href')).toBe(
+      '/console/outbox?state=parked',
+    );
+    const lag = page.locator('figure').filter({ has: page.getByRole('img', { name: /^Lag/ }) });
+    expect(await lag.locator('.legend').textContent()).toContain('oldest that waited 9 min');
   });
 });

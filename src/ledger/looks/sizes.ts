@@ -18,6 +18,7 @@ export const KEPT: Readonly<Record<keyof Database, Kept>> = {
   replay_skips: 'retention',
   rollups: 'while_needed',
   rollups_hourly: 'retention',
+  waits: 'retention',
   drift: 'retention',
   incidents: 'retention',
   incident_messages: 'retention',

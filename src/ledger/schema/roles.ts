@@ -36,6 +36,7 @@ const PRIVILEGES: Record<keyof Database, string> = {
   idempotency_keys: 'select, insert, update, delete',
   rollups: 'select, insert, update, delete',
   rollups_hourly: 'select, insert, update, delete',
+  waits: 'select, insert, update, delete',
   drift: 'select, insert, update, delete',
   secret_matches: 'select, insert, update',
   schema_requirements: 'select',

@@ -291,6 +291,14 @@ export interface Database {
     bucket: number;
     count: Bigint;
   };
+  waits: {
+    minute: Timestamp;
+    pending: number;
+    returned: number;
+    parked: number;
+    quarantined: number;
+    oldest_pending_s: number;
+  };
   drift: {
     source: string;
     kind: 'field' | 'status';

@@ -87,6 +87,7 @@ export const AGING: readonly Aging[] = [
   byTime('addresses of refusals', 'refusal_addresses', 'minute'),
   byTime('counts of minutes', 'rollups', 'minute'),
   byTime('counts of hours', 'rollups_hourly', 'hour'),
+  byTime('what waited', 'waits', 'minute'),
   { name: 'minutes to hours', slice: (db) => coarsenRollups(db, SLICE_ROWS) },
   // Not seen within the retention, so no delivery with a body is left to show. A few hundred rows a source need no index.
   byTime('drift', 'drift', 'last_seen_at'),

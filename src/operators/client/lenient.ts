@@ -21,6 +21,7 @@ const MAY_BE_MISSING = [
   'detail',
   'remaining',
   'total',
+  'waits',
   'matched_before',
   'loss',
 ] as const;

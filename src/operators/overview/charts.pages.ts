@@ -5,7 +5,15 @@ import { barChart, lineChart, type Series } from '../kernel/view/chart.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
-import { countSeries, percentileSeries, type StatsAnswer, type Step } from './series.pages.ts';
+import {
+  countSeries,
+  oldestSeries,
+  percentileSeries,
+  type StatsAnswer,
+  type Step,
+  stepLists,
+  waitsSeries,
+} from './series.pages.ts';
 
 type ChartsOptions = {
   readonly stats: StatsAnswer;
@@ -15,24 +23,40 @@ type ChartsOptions = {
 };
 
 export function renderCharts(options: ChartsOptions): Html {
-  return html`${countsChart(options, { id: 'outcomes', counted: 'deliveries', title: 'Deliveries by outcome' })}
-${countsChart(options, { id: 'results', counted: 'publications', title: 'Publications by result' })}
+  return html`${countsChart(options, {
+    id: 'outcomes',
+    counted: 'deliveries',
+    title: 'Deliveries by outcome',
+    what: 'Deliveries by how they were answered. “unavailable” was answered with 503 and left no delivery.',
+  })}
+${countsChart(options, {
+  id: 'results',
+  counted: 'publications',
+  title: 'Publications by result',
+  what: 'Each attempt to publish an event, by what RabbitMQ said. Replays are not in it.',
+})}
 <div class="halves">${timesChart(options, {
     id: 'answer',
     measure: 'answer_ms',
     title: 'Answer time',
-    what: 'The time until a delivery was answered',
+    what: 'The time until a delivery was answered.',
   })}${timesChart(options, {
     id: 'lag',
     measure: 'lag_ms',
     title: 'Lag to the bus',
-    what: 'The time from accepting an event until the broker had confirmed it; events that still wait are not in it',
-  })}</div>`;
+    what: 'The time from accepting an event until RabbitMQ had confirmed it. An event that still waits is in the line “oldest that waited” alone.',
+  })}</div>
+${waitsChart(options)}`;
 }
 
 function countsChart(
   { stats, steps, span, source }: ChartsOptions,
-  { id, counted, title }: { id: string; counted: 'deliveries' | 'publications'; title: string },
+  {
+    id,
+    counted,
+    title,
+    what,
+  }: { id: string; counted: 'deliveries' | 'publications'; title: string; what: string },
 ): Html {
   const series = countSeries(counted, steps, stats, source);
   const noun = counted === 'deliveries' ? 'delivery' : 'publication';
@@ -42,10 +66,12 @@ function countsChart(
   return html`${barChart({
     id,
     title,
+    what,
     summary: `${countedOf(all, noun, counted)} in the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
     scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
+    hrefs: stepLists(counted, steps, stats, source),
   })}
 ${tableOf({ title, steps, series, shown: (value) => exact(value) })}`;
 }
@@ -57,18 +83,42 @@ function timesChart(
   { id, measure, title, what }: { id: string; measure: 'answer_ms' | 'lag_ms'; title: string; what: string },
 ): Html {
   const total = stats.total[measure];
-  if (total === null) return html`<p class="empty">${title}: nothing was measured in the last ${span}.</p>`;
-  const series = percentileSeries(steps, measure, (percentile) => duration(total[percentile]));
+  const series = [
+    ...(total === null ? [] : percentileSeries(steps, measure, (percentile) => duration(total[percentile]))),
+    ...(measure === 'lag_ms' ? oldestSeries(steps, duration) : []),
+  ];
+  if (series.length === 0)
+    return html`<p class="empty">${title}: nothing was measured in the last ${span}.</p>`;
   const parts = series.map((each) => `${each.name} ${each.total}`).join(', ');
   return html`<div>${lineChart({
     id,
     title,
-    summary: `${what}, in the last ${span}: ${parts}. Each step shows the percentiles of all that happened in it.`,
+    what: `${what} Each step shows the percentiles of all that happened in it.`,
+    summary: `In the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
     scale: (top) => `up to ${duration(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => duration(value) ?? '' })}</div>`;
+}
+
+/** Of all sources: the overview of one source has none. */
+function waitsChart({ stats, steps, span }: ChartsOptions): Html | undefined {
+  if (stats.waits.length === 0) return undefined;
+  const series = waitsSeries(steps);
+  const isEmpty = series.every(({ values }) => values.every((value) => (value ?? 0) === 0));
+  if (isEmpty) return html`<p class="empty">Nothing waited in the last ${span}.</p>`;
+  const title = 'What waited';
+  return html`${lineChart({
+    id: 'waits',
+    title,
+    what: 'The most events and deliveries that waited at any moment of a step, of all sources. In a gap nobody could look, as while Postgres is away.',
+    summary: `At last: ${series.map(({ name, total }) => `${total ?? 0} ${name}`).join(', ')}.`,
+    steps: steps.map(({ at }) => at),
+    series,
+    scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
+  })}
+${tableOf({ title, steps, series, shown: (value) => exact(value) })}`;
 }
 
 /** Steps in which nothing happened are left out. */
@@ -84,17 +134,19 @@ function tableOf({
   shown: (value: number) => string;
 }): Html {
   const rows = steps
-    .map(({ at }, index) => ({ at, values: series.map(({ values }) => values[index] ?? null) }))
+    .map(({ at }, index) => ({ at, index, values: series.map(({ values }) => values[index] ?? null) }))
     .filter(({ values }) => values.some((value) => value !== null && value > 0));
   type Row = (typeof rows)[number];
   const columns: Column<Row>[] = [
     { head: 'From (UTC)', cell: ({ at }) => utc(at), form: 'brief' },
     ...series.map(
-      ({ name }, index): Column<Row> => ({
+      ({ name, hrefs }, index): Column<Row> => ({
         head: name,
-        cell: ({ values }) => {
+        cell: ({ values, index: step }) => {
           const value = values[index] ?? null;
-          return value === null ? undefined : shown(value);
+          if (value === null) return undefined;
+          const href = value > 0 ? hrefs?.[step] : undefined;
+          return href === undefined ? shown(value) : html`<a href="${href}">${shown(value)}</a>`;
         },
         form: 'number',
       }),

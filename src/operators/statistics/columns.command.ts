@@ -66,6 +66,24 @@ export const PUBLICATIONS = columnsOf(
 export const hasPublications = ({ publications }: Item): boolean =>
   Object.values(publications).some((number) => number > 0);
 
+type Waits = NonNullable<Stats['waits']>[number];
+
+const waiting = (kind: 'pending' | 'returned' | 'parked' | 'quarantined'): Column<Waits> => ({
+  ...numberColumn<Waits>(kind, (item) => count(item[kind])),
+  colour: (item) => (item[kind] > 0 ? colourOf(kind) : 'dim'),
+});
+
+export const WAITS: readonly Column<Waits>[] = [
+  { head: 'at (UTC)', text: ({ at }) => time(at).slice(0, 16) },
+  waiting('pending'),
+  numberColumn('oldest', (item) =>
+    item.oldest_pending_s === 0 ? '' : duration(item.oldest_pending_s * 1_000),
+  ),
+  waiting('returned'),
+  waiting('parked'),
+  waiting('quarantined'),
+];
+
 type Row = {
   readonly what: string;
   readonly counts: Counts;

@@ -41,6 +41,23 @@ export const StatsTotal = z.object({ from: timestamp, to: timestamp, ...figures 
     'and no mean of percentiles.',
 });
 
+export const WaitsItem = z
+  .object({
+    at: timestamp.describe('When the step begins.'),
+    pending: z.int().describe('Events to publish.'),
+    returned: z.int(),
+    parked: z.int(),
+    quarantined: z.int().describe('Deliveries, counted up to 1,000.'),
+    oldest_pending_s: z
+      .number()
+      .describe('Seconds for which the oldest pending event had waited; 0 where none did.'),
+  })
+  .meta({
+    id: 'WaitsItem',
+    description:
+      'The most that waited at any moment of a step. Steps in which nobody looked are left out, as while Postgres is away.',
+  });
+
 export const Stats = z
   .object({
     from: timestamp,
@@ -48,8 +65,12 @@ export const Stats = z
     step: z.int().describe('Seconds, as they were taken.'),
     items: z.array(StatsItem),
     total: StatsTotal,
+    waits: z
+      .array(WaitsItem)
+      .describe('Of all sources, seen every ten seconds. Empty where one source, or some, are asked for.'),
   })
   .meta({ id: 'Stats', description: 'What happened from `from` to `to`, in steps.' });
 
 export type StatsItem = z.infer<typeof StatsItem>;
 export type StatsTotal = z.infer<typeof StatsTotal>;
+export type WaitsItem = z.infer<typeof WaitsItem>;

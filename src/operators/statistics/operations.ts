@@ -5,7 +5,7 @@ import { type DatabaseConnection, MINUTES_KEPT_HOURS } from '../../ledger/index.
 import { documented } from '../kernel/list/fields.contract.ts';
 import { flag, source, time, wholeNumber } from '../kernel/list/filters.contract.ts';
 import { ApiError, defineRead, type Operation, scopeOf } from '../kernel/operation/operation.ts';
-import { Stats, type StatsItem } from './contract.ts';
+import { Stats, type StatsItem, type WaitsItem } from './contract.ts';
 import { type Figures, readStatistics, type StatsRange, type TimeRange } from './queries.ts';
 
 const STEP_MIN_S = 60;
@@ -35,7 +35,8 @@ export function createStatsOperations(deps: {
         'crash loses them. `/deliveries` is the exact record. `from` and `to` are widened to whole steps; without ' +
         'them it is the last hour. `total` is of the time that was asked for, ' +
         'widened to whole minutes. `answer_ms` is the time from the head of a delivery to its answer, `lag_ms` that ' +
-        'from the acceptance of an event to its confirm by the broker.',
+        'from the acceptance of an event to its confirm by the broker. An event that still waits is not in it: `waits` has ' +
+        'the most that waited in each step, and for how long.',
       role: 'viewer',
       query: z.strictObject({
         from: time.optional().describe('Not before. An hour before `to` where not given.'),
@@ -64,7 +65,11 @@ export function createStatsOperations(deps: {
       run: async ({ query }, { caller }) => {
         const ranges = rangesOf(query, now());
         const asked = { ...ranges, together: query.together };
-        const { steps, total } = await readStatistics(connection, asked, scopeOf(caller, query.source));
+        const { steps, total, waits } = await readStatistics(
+          connection,
+          asked,
+          scopeOf(caller, query.source),
+        );
         if (steps === undefined) {
           throw invalid(
             'these are too many steps and sources: name a source, or ask for larger steps or less time',
@@ -79,6 +84,7 @@ export function createStatsOperations(deps: {
               (step): StatsItem => ({ at: step.at.toISOString(), source: step.source, ...toShown(step) }),
             ),
             total: { ...toTexts(ranges.total), ...toShown(total) },
+            waits: waits.map((step): WaitsItem => ({ ...step, at: step.at.toISOString() })),
           },
         };
       },

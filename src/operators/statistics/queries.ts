@@ -54,7 +54,21 @@ const percentile = (measure: 'answer' | 'lag', share: number) =>
   sql`min(bucket) filter (where measure = ${sql.lit(measure)} and up_to >= total * ${sql.lit(share)}::float8)`;
 
 /** `steps` is undefined if there are more than STEPS_MAX. */
-export type Statistics = { readonly steps: StatsStep[] | undefined; readonly total: Figures };
+export type Statistics = {
+  readonly steps: StatsStep[] | undefined;
+  readonly total: Figures;
+  readonly waits: readonly WaitsStep[];
+};
+
+/** The most in a step. */
+export type WaitsStep = {
+  readonly at: Date;
+  readonly pending: number;
+  readonly returned: number;
+  readonly parked: number;
+  readonly quarantined: number;
+  readonly oldest_pending_s: number;
+};
 
 /**
  * The steps and the total are of one moment: replicas write counts between two statements. `sources`: null for all. `together`: a
@@ -72,8 +86,22 @@ export function readStatistics(
   return readSnapshot(db, async (trx) => ({
     steps: await readSteps(trx, steps, sources, together),
     total: await readTotal(trx, total, sources),
+    waits: sources === null ? await readWaits(trx, steps) : [],
   }));
 }
+
+/** By the primary key. Of all sources alone: the watch counts no single ones. */
+async function readWaits(db: Kysely<Database>, { from, to, stepS }: StatsRange): Promise<WaitsStep[]> {
+  const { rows } = await sql<WaitsStep>`
+    select ${stepOf(sql`minute`, stepS)} as at, max(pending) as pending, max(returned) as returned, max(parked) as parked,
+      max(quarantined) as quarantined, max(oldest_pending_s) as oldest_pending_s
+    from waits where minute >= ${from} and minute < ${to} group by 1 order by 1`.execute(db);
+  return rows;
+}
+
+/** When the step of `at` begins. */
+const stepOf = (at: RawBuilder<unknown>, stepS: number) =>
+  sql`date_bin(make_interval(secs => ${stepS}::int), ${at}, timestamptz '1970-01-01 00:00:00+00')`;
 
 /** Those in which something happened, in order of time and source. */
 async function readSteps(
@@ -82,9 +110,8 @@ async function readSteps(
   sources: readonly string[] | null,
   together: boolean,
 ): Promise<StatsStep[] | undefined> {
-  const at = sql`date_bin(make_interval(secs => ${stepS}::int), begin, timestamptz '1970-01-01 00:00:00+00')`;
   const rows = await readRows(db, { from, to }, sources, {
-    at,
+    at: stepOf(sql`begin`, stepS),
     source: together ? sql`${TOGETHER}::text` : sql`source`,
   });
   return rows.length > STEPS_MAX ? undefined : rows.map(toStep);

@@ -318,6 +318,21 @@ it('stats --total is the last hour as one line', async ({ story }) => {
   expect(screen).toMatch(/\npublications +lag .* 2 confirmed, 1 returned/);
 });
 
+it('stats --waiting is the most that waited in each step, a line each', async ({ story }) => {
+  const hour = `${new Date(Date.now() - 3 * 3_600_000).toISOString().slice(0, 13)}`;
+  await story.relay.database.query(
+    `insert into waits values ('${hour}:01Z', 9, 1, 2, 3, 90), ('${hour}:02Z', 4, 0, 0, 3, 0)`,
+  );
+  const args = ['stats', '--waiting', '--from', `${hour}:00:00Z`, '--to', `${hour}:03:00Z`];
+  expect(await story.cli.items(...args)).toEqual([
+    { at: `${hour}:01:00.000Z`, pending: 9, returned: 1, parked: 2, quarantined: 3, oldest_pending_s: 90 },
+    { at: `${hour}:02:00.000Z`, pending: 4, returned: 0, parked: 0, quarantined: 3, oldest_pending_s: 0 },
+  ]);
+  const { screen } = await story.cli.onTerminal(args);
+  expect(screen).toMatch(/^at \(UTC\) +pending +oldest +returned +parked +quarantined\n/);
+  expect(screen).toMatch(/:01 +9 +1 min 30 s +1 +2 +3\n/);
+});
+
 it('live prints what happens from now on, and ends on SIGINT with 0', async ({ busy: relay }) => {
   const cli = await cliOf(relay, { role: 'viewer' });
   await using live = startProcess(['live', '--events', 'deliveries', '--outcome', 'duplicate'], {

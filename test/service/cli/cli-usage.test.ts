@@ -83,6 +83,7 @@ test.for([
   [['stats', '--step', '90s'], '--step takes whole minutes, from 1m to 366d'],
   [['quarantine', 'discard', '--all'], '--note TEXT is missing: say why you discard them'],
   [['quarantine', 'discard', '--all', '--note', ' ', '--yes'], '--note TEXT is empty: say why'],
+  [['stats', '--waiting', '--total'], '--waiting is of all sources and of steps'],
   [['stats', '--step', '1w'], '--step takes a time such as'],
 ] as const)('%j is wrong usage: exit code 2, and a line that says what', async ([args, words]) => {
   // The address of nobody: wrong usage is known without asking.

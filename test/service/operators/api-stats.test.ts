@@ -21,7 +21,7 @@ type Item = {
   lag_ms: Percentiles;
 };
 type Total = Omit<Item, 'at' | 'source'> & { from: string; to: string };
-type Stats = { from: string; to: string; step: number; items: Item[]; total: Total };
+type Stats = { from: string; to: string; step: number; items: Item[]; total: Total; waits: object[] };
 
 type Count = [minute: string, measure: string, source: string, result: string, bucket: number, count: number];
 
@@ -134,6 +134,7 @@ describe('seeded', () => {
         publications: { confirmed: 3, returned: 5 },
         lag_ms: { p50: expect.any(Number), p90: expect.any(Number), p99: expect.any(Number) },
       },
+      waits: [],
     });
     const [{ answer_ms, lag_ms }] = body.items as [Item];
     for (const [shown, meant] of [
@@ -213,6 +214,36 @@ describe('seeded', () => {
       items: [],
       total: { deliveries: {}, answer_ms: null, publications: {}, lag_ms: null },
     });
+  });
+
+  test('what waited is the most in each step, for those who see all sources', async () => {
+    const day = '2026-02-03';
+    for (const [minute, pending, oldestS] of [
+      ['10:01', 5, 12.5],
+      ['10:02', 9, 3],
+      ['12:00', 1, 0],
+    ]) {
+      await relay.database.query('insert into waits values ($1, $2, 0, 4, 1000, $3)', [
+        `${day}T${minute}Z`,
+        pending,
+        oldestS,
+      ]);
+    }
+    const waitsOf = async (query: string, as?: Operators) =>
+      (await ask(`from=${day}T10:00:00Z&to=${day}T12:00:00Z&step=3600${query}`, as)).body.waits;
+
+    expect(await waitsOf('')).toEqual([
+      {
+        at: `${day}T10:00:00.000Z`,
+        pending: 9,
+        returned: 0,
+        parked: 4,
+        quarantined: 1_000,
+        oldest_pending_s: 12.5,
+      },
+    ]);
+    expect(await waitsOf('&source=team-a')).toEqual([]);
+    expect(await waitsOf('', await operators(relay, { role: 'viewer', sources: ['team-b'] }))).toEqual([]);
   });
 
   test('a source can be named, and a token that is limited sees its own alone', async () => {

@@ -204,8 +204,27 @@ describe('what is written', () => {
       mayLead: () => true,
     });
     await lease.attempt();
-    const write = (what: Judged, epoch = lease.epoch() ?? '') =>
-      writeIncidents(connection, what, { holder: lease.holder, epoch, decided: new Map(), channels });
+    const write = (
+      what: Judged,
+      epoch = lease.epoch() ?? '',
+      { pending = 0, oldestS = null as number | null } = {},
+    ) =>
+      writeIncidents(connection, what, {
+        holder: lease.holder,
+        epoch,
+        decided: new Map(),
+        channels,
+        looks: {
+          outbox: {
+            counts: { pending, returned: 0, parked: 3 },
+            copies: 0,
+            isComplete: true,
+            oldestPendingAt: null,
+            oldestPendingS: oldestS,
+          },
+          quarantined: { count: 1_000, isExact: false },
+        },
+      });
 
     return {
       database,
@@ -218,6 +237,24 @@ describe('what is written', () => {
       },
     };
   };
+
+  test('has the most that waited in each minute', async () => {
+    await using stage = await prepare();
+    const { database, write, lease } = stage;
+    const nothing: Judged = { memory: { seen: [] }, begun: [], known: [] };
+    await write(nothing, lease.epoch(), { pending: 7, oldestS: 2.5 });
+    await write(nothing, lease.epoch(), { pending: 2, oldestS: 4 });
+    await write(nothing, '0', { pending: 99 });
+
+    const rows = await database.query<{ pending: number; oldest_pending_s: number; minute: Date }>(
+      'select * from waits order by minute',
+    );
+    // The minute may have ended between them.
+    expect(Math.max(...rows.map(({ pending }) => pending))).toBe(7);
+    expect(Math.max(...rows.map(({ oldest_pending_s: s }) => s))).toBe(4);
+    expect(rows[0]).toMatchObject({ returned: 0, parked: 3, quarantined: 1_000 });
+    expect(rows.map(({ minute }) => minute.getTime() % 60_000)).toEqual(rows.map(() => 0));
+  });
 
   test('goes with one message for each channel that takes it, and another replica goes on from there', async () => {
     await using stage = await prepare();

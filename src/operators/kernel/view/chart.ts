@@ -3,6 +3,7 @@
 // beside a table with its numbers.
 
 import { type Content, type Html, html } from '../../../web/index.ts';
+import { exact } from './numbers.ts';
 
 export type Series = {
   readonly name: string;
@@ -14,19 +15,25 @@ export type Series = {
   readonly total?: string | undefined;
   /** The list of what it counts. */
   readonly href?: string | undefined;
+  /** The same for each step. */
+  readonly hrefs?: readonly string[] | undefined;
 };
 
 export type ChartOptions = {
   /** Unique on the page. */
   readonly id: string;
   readonly title: string;
-  /** What it says in a sentence. */
+  /** What it shows, below it. */
+  readonly what: string;
+  /** Its totals in a sentence, for a screen reader. */
   readonly summary: string;
   /** When each step begins, oldest first. */
   readonly steps: readonly string[];
   readonly series: readonly Series[];
   /** The largest value, as text. */
   readonly scale: (value: number) => string;
+  /** Of each step, the list of what it counts. For a pointer alone: the numbers below have these links for all. */
+  readonly hrefs?: readonly string[] | undefined;
 };
 
 /** A step is one wide in the drawing; 100 is the height of the largest value. */
@@ -102,20 +109,32 @@ function pointsOf(run: readonly Point[]): readonly Point[] {
 }
 
 function frame(
-  { id, title, summary, steps, series, scale }: ChartOptions,
+  { id, title, what, summary, steps, series, scale, hrefs = [] }: ChartOptions,
   { top, drawn, swatch }: { top: number; drawn: Content; swatch: (form: string) => Html },
 ): Html {
+  const links = hrefs.map(
+    (href, step) =>
+      html`<a href="${href}" tabindex="-1" title="${shortTime(steps[step] ?? '', steps)}: ${saidOf(series, step)}"></a>`,
+  );
   return html`<figure class="chart"><figcaption>${title}</figcaption>
-<svg class="plot" role="img" aria-labelledby="${id}-title ${id}-desc"><title id="${id}-title">${title}</title><desc id="${id}-desc">${summary}</desc>
+<div class="plot-box"><svg class="plot" role="img" aria-labelledby="${id}-title ${id}-desc" aria-describedby="${id}-what"><title id="${id}-title">${title}</title><desc id="${id}-desc">${summary}</desc>
 <line class="grid" x1="0" x2="100%" y1="16" y2="16"/><line class="grid" x1="0" x2="100%" y1="66" y2="66"/><line class="grid" x1="0" x2="100%" y1="116" y2="116"/>
 <svg x="0" y="16" width="100%" height="100" viewBox="0 0 ${steps.length} ${HEIGHT}" preserveAspectRatio="none">${drawn}</svg>
 <text x="0" y="11">${scale(top)}</text>
-${timeLabels(steps)}</svg>
+${timeLabels(steps)}</svg>${links.length > 0 && html`<div class="plot-links" aria-hidden="true">${links}</div>`}</div>
 <ul class="legend">${series.map(
     ({ name, form, total, href }) =>
       html`<li><svg class="swatch" aria-hidden="true">${swatch(form)}</svg>${href === undefined ? name : html`<a href="${href}">${name}</a>`}${total !== undefined && html` <b>${total}</b>`}</li>`,
-  )}</ul></figure>`;
+  )}</ul>
+<p class="what" id="${id}-what">${what}</p></figure>`;
 }
+
+/** `3 accepted, 1 duplicate`. */
+const saidOf = (series: readonly Series[], step: number): string =>
+  series
+    .filter(({ values }) => (values[step] ?? 0) > 0)
+    .map(({ name, values }) => `${exact(values[step] ?? 0)} ${name}`)
+    .join(', ') || 'nothing';
 
 /** At the begin, the middle and the end. The last step has just begun, so it is lower than it will be. */
 function timeLabels(steps: readonly string[]): Content {
