@@ -1,6 +1,7 @@
 // Puts rows into the outbox's tables by hand, in the form in which the intake, the relay and the feeder leave them.
 
 import type { TestDatabase } from './database.ts';
+import { newJobId } from './sender.ts';
 
 /** The numbers `from`, `from` + 1, … and what they have in common. */
 type Rows = {
@@ -106,4 +107,29 @@ export async function insertCopies(
 export async function emptyOutbox(database: TestDatabase): Promise<void> {
   await database.query('truncate outbox_batches, outbox_held, replay_copies, events, jobs');
   await database.query('update outbox_version set version = 0');
+}
+
+/** An event whose entry stands in the outbox as the relay, or an operator, left it. A pending one is not due. */
+export async function addWaiting(
+  { database }: { readonly database: TestDatabase },
+  state: 'pending' | 'returned' | 'parked',
+  { job = newJobId(), source = 'default' }: { job?: string; source?: string } = {},
+): Promise<{ position: string; id: string; job: string }> {
+  const [row] = await database.query<{ sequence: string }>(
+    `with event as (
+       insert into events (source, job_id, status, late, recorded_at, delivery_id, content_hash, repeats)
+       values ($3, $1, 'completed', false, now(), gen_random_uuid(), '', 0) returning *
+     ),
+     job as (
+       insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status, is_held)
+       select source, job_id, recorded_at, recorded_at, recorded_at, 'completed', $2 <> 'returned' from event
+     )
+     insert into outbox_held (sequence, source, job_id, status, late, recorded_at, data, state, attempts, last_error,
+                              due_at)
+     select sequence, source, job_id, status, late, recorded_at, '{}', $2, 20, 'a test',
+            case $2 when 'pending' then now() + interval '1 hour' else now() end
+     from event returning sequence`,
+    [job, state, source],
+  );
+  return { position: row?.sequence ?? '', id: `${source}:${job}:completed`, job };
 }

@@ -14,7 +14,8 @@ export const OUTBOX = '/console/outbox';
 export const eventLink = ({ event_id: id }: Entry): Html =>
   html`<a class="id" href="${eventHref(id)}">${id}</a>`;
 
-function whyOf(entry: Entry): Content {
+/** What it waits behind, with a link, or its last error. */
+export function whyItWaits(entry: Entry): Content {
   const { waits_behind: ahead, last_error: error, source, job_id } = entry;
   if (!ahead) return clipped(explained(error));
   const where = address(OUTBOX, { source, job_id });
@@ -25,6 +26,6 @@ export const ENTRY_CELLS: Cells<'outbox'> = {
   state: ({ state: now, due_at: due, waits_behind: ahead }) =>
     html`${state(now)}${now === 'pending' && !ahead && html`<span class="dim">, due ${timeOfDay(due)}</span>`}`,
   event_id: eventLink,
-  last_error: whyOf,
+  last_error: whyItWaits,
   replay_id: ({ replay_id: id }) => id !== null && html`<a href="${replayHref(id)}">replay</a>`,
 };

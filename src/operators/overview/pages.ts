@@ -58,7 +58,7 @@ ${renderReplicas(situation.replicas)}`,
 
 async function readSituation({ calls, readiness }: Visit): Promise<Omit<Situation, 'goingOn'>> {
   const [outbox, quarantine, stuck, paused, replicas, ready] = await Promise.all([
-    calls.list('outbox', { limit: 1 }),
+    calls.list('outbox', { state: 'pending', limit: 1 }),
     calls.call('groupQuarantine', QuarantineGroups, { query: { by: 'source' } }),
     calls.list('jobs', { state: 'stuck', limit: STUCK_MAX }),
     calls.list('replays', { state: 'paused', limit: PAUSED_MAX }),
@@ -78,6 +78,7 @@ async function readSituation({ calls, readiness }: Visit): Promise<Omit<Situatio
     parked: ofOutbox(outbox.counts.parked),
     pending: ofOutbox(outbox.counts.pending),
     oldestPendingAt: outbox.oldest_pending_at,
+    oldestPending: outbox.items[0],
     pausedReplays: {
       // A person who paused one knows.
       count: paused.items.filter((replay) => replay.paused_because !== null).length,

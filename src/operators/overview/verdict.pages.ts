@@ -7,6 +7,8 @@ import { type Content, type Html, html } from '../../web/index.ts';
 import { capped, counted } from '../kernel/view/numbers.ts';
 import { ago, span, utc } from '../kernel/view/times.ts';
 import type { DatabaseLoss, Replica } from '../replicas/contract.ts';
+import type { Entry } from '../outbox/contract.ts';
+import { whyItWaits } from '../outbox/entries.pages.ts';
 import { type GoingOn, renderGoingOn, timesOf } from './going-on.pages.ts';
 
 export type Count = { readonly count: number; readonly isExact: boolean };
@@ -20,6 +22,8 @@ export type Situation = {
   /** Those that paused by themselves. */
   readonly pausedReplays: Count;
   readonly oldestPendingAt: string | null;
+  /** The first in the order of the outbox: it says why it waits. */
+  readonly oldestPending: Entry | undefined;
   readonly readiness: Readiness;
   readonly replicas: readonly Replica[];
   /** Of the last days. */
@@ -105,11 +109,21 @@ const BROKER = {
   blocked: 'RabbitMQ takes no events: it is short of memory or disk. Events wait in the outbox.',
 } as const;
 
-function troublesOf({ readiness, replicas, loss, oldestPendingAt, nowMs }: Situation): Line[] {
+/** The cause, with a link to it: what is pending waits for RabbitMQ, for an earlier event of its job, or after an error. */
+function causeOf({ readiness, oldestPending }: Situation): Content {
+  if (readiness.rabbitmq !== 'connected') return ': RabbitMQ does not take it';
+  if (!oldestPending || (!oldestPending.waits_behind && oldestPending.last_error === null)) return undefined;
+  return html`: it ${oldestPending.waits_behind ? '' : 'was tried: '}${whyItWaits(oldestPending)}`;
+}
+
+function troublesOf(situation: Situation): Line[] {
+  const { readiness, replicas, loss, oldestPendingAt, nowMs } = situation;
   const late = replicas.filter((replica) => replica.is_late);
   const alive = replicas.filter((replica) => !replica.is_late);
   const isOld = oldestPendingAt !== null && nowMs - Date.parse(oldestPendingAt) > OLD_MS;
-  const noLeader = alive.length > 0 && !alive.some(({ leads }) => leads);
+  // While RabbitMQ is away nobody can lead: that is no second fault.
+  const noLeader =
+    readiness.rabbitmq === 'connected' && alive.length > 0 && !alive.some(({ leads }) => leads);
   const lines: readonly (readonly [
     of: ConditionName | undefined,
     text: Html | string | undefined | false,
@@ -133,7 +147,7 @@ function troublesOf({ readiness, replicas, loss, oldestPendingAt, nowMs }: Situa
     [
       'outbox-lag',
       isOld &&
-        html`<a href="/console/outbox?state=pending">The oldest event</a> has waited for ${span((nowMs - Date.parse(oldestPendingAt)) / 1_000)}.`,
+        html`<a href="/console/outbox?state=pending">The oldest event</a> has waited for ${span((nowMs - Date.parse(oldestPendingAt)) / 1_000)}${causeOf(situation)}.`,
     ],
     ...late.map(
       ({ host, seen_at: at }) =>

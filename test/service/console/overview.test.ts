@@ -4,6 +4,8 @@ import { expect, test } from 'vitest';
 import { visitConsole } from '../../support/console.ts';
 import { untilNonePending } from '../../support/facts.ts';
 import { operators } from '../../support/operators.ts';
+import { addWaiting } from '../../support/outbox-rows.ts';
+import { addEntry } from '../../support/relay.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
@@ -60,6 +62,41 @@ test('a broker that cannot be reached is said first', async () => {
   const { text } = await (await visitConsole(relay)).get('/console');
   expect(text).toContain('Something does not work. RabbitMQ cannot be reached.');
   expect(text).not.toContain('All is well');
+});
+
+test('while the broker cannot be reached, nobody leads, which is no second fault, and what waits says for what', async () => {
+  await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
+  await deliver(relay.webhooks, completed(newJobId()));
+  await relay.database.query(`update outbox_batches set recorded_at = recorded_at - interval '5 minutes'`);
+  const visit = await visitConsole(relay);
+  const { text } = await until(
+    'a heartbeat',
+    async () => {
+      const page = await visit.get('/console');
+      return page.text.includes('no replica') && !page.text.includes('seconds after its start')
+        ? page
+        : undefined;
+    },
+    { limitMs: 20_000 },
+  );
+  expect(text).toContain('has waited for 5 minutes: RabbitMQ does not take it.');
+  expect(text).not.toContain('No replica leads the relay');
+});
+
+test('the oldest event that waits behind another one leads to that one', async () => {
+  await using relay = await startTestService();
+  const { job } = await addWaiting(relay, 'parked');
+  await addEntry(relay.database, { jobId: job, percent: 50 });
+  // In this order: the relay makes an entry of it that is held, sooner or later.
+  for (const table of ['events', 'outbox_batches', 'outbox_held']) {
+    await relay.database.query(`update ${table} set recorded_at = recorded_at - interval '5 minutes'`);
+  }
+  const { links, text } = await (await visitConsole(relay)).get('/console');
+  expect(text).toContain('has waited for 5 minutes: it waits for completed, which is parked');
+  expect(links).toContainEqual({
+    href: `/console/outbox?source=default&job_id=${job}`,
+    text: 'completed',
+  });
 });
 
 test('while the broker cannot be reached, the outbox says so above what waits for it', async () => {

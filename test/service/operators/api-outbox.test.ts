@@ -4,11 +4,11 @@ import { operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { holdOutbox } from '../../support/ledger.ts';
-import { insertCopies, insertHeld } from '../../support/outbox-rows.ts';
+import { addWaiting, insertCopies, insertHeld } from '../../support/outbox-rows.ts';
 import { addEntry, connectTestDatabase, decideNow } from '../../support/relay.ts';
 import { newReplay, seedEvents } from '../../support/replays.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
-import { startTestService, type TestService } from '../../support/service.ts';
+import { startTestService } from '../../support/service.ts';
 import { waitFor } from '../../support/waits.ts';
 
 type Entry = {
@@ -22,31 +22,6 @@ type Entry = {
 };
 
 type Retried = { done: number; next_cursor: string | null };
-
-/** An event whose entry stands in the outbox as the relay, or an operator, left it. A pending one is not due. */
-async function addWaiting(
-  { database }: TestService,
-  state: 'pending' | 'returned' | 'parked',
-  { job = newJobId(), source = 'default' }: { job?: string; source?: string } = {},
-): Promise<{ position: string; id: string; job: string }> {
-  const [row] = await database.query<{ sequence: string }>(
-    `with event as (
-       insert into events (source, job_id, status, late, recorded_at, delivery_id, content_hash, repeats)
-       values ($3, $1, 'completed', false, now(), gen_random_uuid(), '', 0) returning *
-     ),
-     job as (
-       insert into jobs (source, job_id, first_seen_at, last_seen_at, completed_at, last_status, is_held)
-       select source, job_id, recorded_at, recorded_at, recorded_at, 'completed', $2 <> 'returned' from event
-     )
-     insert into outbox_held (sequence, source, job_id, status, late, recorded_at, data, state, attempts, last_error,
-                              due_at)
-     select sequence, source, job_id, status, late, recorded_at, '{}', $2, 20, 'a test',
-            case $2 when 'pending' then now() + interval '1 hour' else now() end
-     from event returning sequence`,
-    [job, state, source],
-  );
-  return { position: row?.sequence ?? '', id: `${source}:${job}:completed`, job };
-}
 
 test('a parked event is sent by its id or its number, with what waited behind it, and the log says who did it', async () => {
   const exchange = newExchange();
