@@ -1,5 +1,6 @@
 // Reads a command's arguments. Unknown ones are wrong usage and are never ignored.
 
+import { parseSpan } from '../base/time/moments.ts';
 import { parseArgs } from 'node:util';
 import { UsageError } from '../base/errors.ts';
 
@@ -59,6 +60,12 @@ export function whole(name: string, text: string | undefined, fallback: number, 
 export function decimal(name: string, text: string | undefined, fallback: number, range: Range): number {
   const form = /^\d{1,9}(?:\.\d{1,9})?$/;
   return text === undefined ? fallback : within(range, text, form, `${name} takes a number`);
+}
+
+/** Seconds: `10`, `0.5`, `10s` or `2m`. @throws UsageError */
+export function seconds(name: string, text: string | undefined, fallback: number, range: Range): number {
+  const span = text === undefined ? undefined : parseSpan(text);
+  return decimal(name, span === undefined ? text : String(span), fallback, range);
 }
 
 function within({ min, max }: Range, text: string, form: RegExp, takes: string): number {

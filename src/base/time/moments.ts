@@ -20,6 +20,12 @@ export function parseMoment(text: string, nowMs: number): string | undefined {
   return RFC_3339.test(text) ? text : undefined;
 }
 
+/** The same of a time to come: `90d` is so long from now. */
+export function parseExpiry(text: string, nowMs: number): string | undefined {
+  const span = /[smhd]$/.test(text) ? parseSpan(text) : undefined;
+  return span === undefined ? parseMoment(text, nowMs) : isoOf(nowMs + span * 1_000);
+}
+
 /** Undefined beyond the years that a Date has. */
 function isoOf(ms: number): string | undefined {
   const date = new Date(ms);

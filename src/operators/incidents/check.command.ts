@@ -4,7 +4,7 @@
 import { CONDITIONS } from '../../base/conditions.ts';
 import { type AnswerError, type NoAnswerError, UsageError } from '../../base/errors.ts';
 import type { Env } from '../../config.ts';
-import { parse, someOf, whole } from '../../terminal/arguments.ts';
+import { parse, seconds, someOf } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import type { Io } from '../../terminal/io.ts';
 import { flag, option, optionHelp } from '../../terminal/options.ts';
@@ -25,7 +25,7 @@ const NAMES = Object.keys(CONDITIONS);
 const OPTIONS = {
   only: option('NAMES', 'only these conditions, separated by commas'),
   ignore: option('NAMES', 'all but these'),
-  timeout: option('SECONDS', `UNKNOWN if the service has not answered by then (${TIMEOUT_S})`),
+  timeout: option('TIME', `UNKNOWN if the service has not answered by then: 5s, 1m (${TIMEOUT_S}s)`),
   quiet: flag('write nothing where all is OK, for cron'),
 } as const;
 
@@ -60,7 +60,7 @@ type Finding = {
 async function run(args: string[], env: Env, io: Io): Promise<number> {
   const { values } = parse(args, OPTIONS);
   const isWanted = wanted(values);
-  const timeoutS = whole('--timeout', values.timeout, TIMEOUT_S, { min: 1, max: TIMEOUT_MAX_S });
+  const timeoutS = seconds('--timeout', values.timeout, TIMEOUT_S, { min: 1, max: TIMEOUT_MAX_S });
   const found = await ask(env, io, timeoutS);
   const finding = 'text' in found ? found : judge(found.conditions.filter(isWanted), found.depth);
   if (finding.state === 'OK' && values.quiet === true) return STATES.OK;

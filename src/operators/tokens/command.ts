@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { UsageError } from '../../base/errors.ts';
 import { createLog } from '../../base/log/log.ts';
 import { createLogOutput, writerOf } from '../../base/log/log-output.ts';
+import { parseExpiry } from '../../base/time/moments.ts';
 import { toUtc } from '../../base/time/utc.ts';
 import { type Env, loadTokensConfig } from '../../config.ts';
 import { connectDatabase, type DatabaseConnection } from '../../ledger/index.ts';
@@ -55,7 +56,7 @@ const OPTIONS = {
   name: option('NAME', 'who or what uses it'),
   role: option('ROLE', TOKEN_ROLES.join(', ')),
   source: option('NAMES', 'limit the token to these sources, comma-separated'),
-  expires: option('TIME', 'a day or a time in UTC: 2027-01-31, 2027-01-31T12:00:00Z'),
+  expires: option('TIME', 'in how long, or a day or a time in UTC: 90d, 2027-01-31, 2027-01-31T12:00:00Z'),
 } as const;
 
 const HELP = `Usage: tallyhook tokens create --name NAME --role ROLE [--source NAMES] [--expires TIME]
@@ -178,16 +179,14 @@ function sourcesOf(text: string | undefined): string[] | null {
   return names;
 }
 
-/** A day means its beginning: 2027-01-31 is 2027-01-31T00:00:00Z. */
+/** A day means its beginning: 2027-01-31 is 2027-01-31T00:00:00Z. `90d` is in so long. */
 function expiryOf(text: string | undefined): Date | null {
   if (text === undefined) return null;
-  const { data } = z.iso
-    .datetime({ offset: true })
-    .safeParse(text.includes('T') ? text : `${text}T00:00:00Z`);
+  const { data } = z.iso.datetime({ offset: true }).safeParse(parseExpiry(text, Date.now()));
   const utc = data === undefined ? undefined : toUtc(data);
   if (utc === undefined) {
     throw new UsageError(
-      '--expires takes a day or a time before the year 10000: 2027-01-31, 2027-01-31T12:00:00Z',
+      '--expires takes a day or a time before the year 10000, or in how long: 2027-01-31, 2027-01-31T12:00:00Z, 90d',
     );
   }
   const expiresAt = new Date(utc);

@@ -2,7 +2,7 @@
 // other: a repeated form gets the token without it.
 
 import type { z } from 'zod';
-import { parseMoment } from '../../base/time/moments.ts';
+import { parseExpiry } from '../../base/time/moments.ts';
 import { type Content, html } from '../../web/index.ts';
 import type { Calls } from '../kernel/console/calls.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
@@ -84,12 +84,12 @@ const createToken: Page = post('/tokens/new', ['createToken'], async (visit) => 
 function orderIn(form: URLSearchParams) {
   const sources = form.getAll('sources').filter((name) => name !== '');
   const expires = textIn(form, 'expires_at');
-  const moment = expires === undefined ? undefined : parseMoment(expires, Date.now());
-  if (expires !== undefined && (moment === undefined || /[smhd]$/.test(expires))) {
+  const moment = expires === undefined ? undefined : parseExpiry(expires, Date.now());
+  if (expires !== undefined && moment === undefined) {
     throw new ApiError(
       400,
       'invalid_request',
-      'expires_at: write a day or a time: 2027-01-31, 2027-01-31T12:00:00Z',
+      'expires_at: write in how long, a day or a time: 90d, 2027-01-31, 2027-01-31T12:00:00Z',
     );
   }
   return {
@@ -121,7 +121,7 @@ ${
   sources.length > 0 &&
   html`<fieldset><legend>Only these sources</legend>${sources.map((source) => html`<p><label class="tick"><input type="checkbox" name="sources" value="${source}"${chosen.includes(source) && html` checked`}> ${source}</label></p>`)}<p class="hint">None chosen: all of them.</p></fieldset>`
 }
-<label>Expires (UTC) <input name="expires_at" value="${form.get('expires_at') ?? ''}" placeholder="2027-01-31; empty: never" autocomplete="off"></label>
+<label>Expires (UTC) <input name="expires_at" value="${form.get('expires_at') ?? ''}" placeholder="90d, 2027-01-31; empty: never" autocomplete="off"></label>
 <p class="actions"><button class="main">Make the token</button> <a href="${PATH}">Back to the list</a></p>
 </form>`,
   };

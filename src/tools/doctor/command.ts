@@ -4,7 +4,7 @@
 import { UsageError } from '../../base/errors.ts';
 import { addressFault } from '../../base/net/http-client.ts';
 import type { Env } from '../../config.ts';
-import { decimal, parse } from '../../terminal/arguments.ts';
+import { parse, seconds } from '../../terminal/arguments.ts';
 import { confirm, hasSomebody } from '../../terminal/ask.ts';
 import type { Command } from '../../terminal/command.ts';
 import { withLocalRun } from '../../terminal/environment.ts';
@@ -27,7 +27,7 @@ several times: each must be accepted. Without it, the secret that "send" signs w
     multiple: true,
   },
   source: option('NAME', 'without --secret-file: the first secret of this source of SOURCES_FILE (default)'),
-  timeout: option('SECONDS', 'how long the sender waits for an answer (10)'),
+  timeout: option('TIME', 'how long the sender waits for an answer: 0.5, 5s, 1m (10s)'),
   'with-event': flag('make one event, too, and send it again. Asks first'),
   yes: flag('do not ask'),
   json: flag('a JSON object for each check on a terminal, too, as when it is piped'),
@@ -80,7 +80,7 @@ function planOf(
   const fault = addressFault(url);
   if (fault !== undefined) throw new UsageError(fault);
   const { secrets, notes } = files.length > 0 ? readSecrets(files) : localSecret(env, source);
-  const timeoutMs = decimal('--timeout', timeout, TIMEOUT_S, TIMEOUT_RANGE_S) * 1_000;
+  const timeoutMs = seconds('--timeout', timeout, TIMEOUT_S, TIMEOUT_RANGE_S) * 1_000;
   const signal = AbortSignal.timeout(timeoutsFor(secrets) * timeoutMs);
   return {
     plan: { endpoint: { url: new URL(url), timeoutMs, signal }, secrets, event: eventOf(values, io) },

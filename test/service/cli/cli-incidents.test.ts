@@ -163,7 +163,7 @@ test('a check that cannot be made is UNKNOWN, whatever the reason, and says whic
   expect(await scraper.run('check')).toEqual(unknown(/^TALLYHOOK UNKNOWN - forbidden: /));
   expect(await limited.run('check')).toEqual(unknown(/^TALLYHOOK UNKNOWN - forbidden: /));
   const nobody = cliWith({ TALLYHOOK_URL: 'http://127.0.0.1:1', TALLYHOOK_TOKEN: value });
-  expect(await nobody.run('check', '--timeout', '1', '--quiet')).toEqual(
+  expect(await nobody.run('check', '--timeout', '1s', '--quiet')).toEqual(
     unknown(/^TALLYHOOK UNKNOWN - .*\(within 1 second\)\n$/),
   );
   expect(await cli.run('check', '--help')).toMatchObject({

@@ -263,6 +263,7 @@ test.for([
   ],
   [['http://127.0.0.1/', '--secret-file', 'x', '--source', 'y'], 'leave out --secret-file'],
   [['--timeout', '0'], '--timeout takes a number from 0.1 to 60'],
+  [['--timeout', '2m'], '--timeout takes a number from 0.1 to 60'],
   [['--yes'], '--with-event, which is missing'],
 ] as const)('%j is wrong use: exit code 2', async ([args, words]) => {
   const env = args.some((arg) => arg.startsWith('--')) ? { SIGNING_SECRETS: SECRET } : {};

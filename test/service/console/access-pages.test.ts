@@ -55,8 +55,10 @@ test('a token is made for some sources; what cannot be is said beside the form, 
     ['name', 'billing'],
     ['role', 'auditor'],
     ['sources', 'default'],
+    ['expires_at', '24h'],
   ]);
   expect(made.text).toContain('Sources default');
+  expect(made.text).toMatch(/Expires \d{4}-\d\d-\d\d/);
 });
 
 test('a token is revoked after a page that asks, and its session ends at once', async () => {

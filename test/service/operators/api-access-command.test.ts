@@ -72,6 +72,15 @@ test('a token can be limited to sources and in time, and is live unless the envi
   });
 });
 
+test('a token may say in how long it expires', async () => {
+  await using database = await createTestDatabase();
+  const beforeMs = Date.now();
+  const { stdout } = await run(database, ['create', '--name', 'ops', '--role', 'viewer', '--expires', '90d']);
+  const inMs = Date.parse((JSON.parse(stdout) as { expires_at: string }).expires_at) - 90 * 86_400_000;
+  expect(inMs).toBeGreaterThanOrEqual(beforeMs);
+  expect(inMs).toBeLessThanOrEqual(Date.now());
+});
+
 test.each([
   [['create'], '--name'],
   [['create', '--name', 'x'], '--role'],
