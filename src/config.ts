@@ -3,6 +3,7 @@
 
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';
+import { areEncrypted, brokerUrlsForm } from './base/amqp/broker-urls.ts';
 import { ConfigError } from './base/errors.ts';
 import { type CertificateFiles, certificatesFault, readCertificates } from './base/net/certificates.ts';
 import { parseRange } from './base/net/ip-range.ts';
@@ -93,7 +94,7 @@ const environment = z.object({
   MIGRATE_ON_START: flag(false),
   RETENTION_DAYS: whole(1, 3_650, 30),
 
-  AMQP_URL: url('amqp:', 'amqps:'),
+  AMQP_URL: brokerUrlsForm('must be set'),
   AMQP_CA_FILE: z.string().optional(),
   AMQP_CERT_FILE: z.string().optional(),
   AMQP_KEY_FILE: z.string().optional(),
@@ -199,7 +200,7 @@ const certificatesOf = (env: Certified): CertificateFiles => ({
 function certificateFaults(env: Certified): string[] {
   const names = (['AMQP_CA_FILE', 'AMQP_CERT_FILE', 'AMQP_KEY_FILE'] as const).filter((name) => env[name]);
   if (names.length === 0) return [];
-  if (new URL(env.AMQP_URL).protocol !== 'amqps:')
+  if (!areEncrypted(env.AMQP_URL))
     return [`${names.join(' and ')} would have no effect: AMQP_URL has to begin with amqps://`];
   const unreadable = names.flatMap((name) => readingFault(name, env[name] as string));
   if (unreadable.length > 0) return unreadable;

@@ -91,7 +91,7 @@ export function createPublisher(options: {
     if (!main.isOpen()) throw new Error('the channel closed during setup');
     const beside = () => createSideChannel((onClosed) => openChannel(link, onClosed));
     channels = { link, main, queues: beside(), slow: beside() };
-    log.info('broker connected');
+    log.info({ address: link.address }, 'broker connected');
     onReady();
     // One that confirms nothing may be closed at each message: it must not be opened again in a hot loop.
     return main.inFlight.hasAnswered;

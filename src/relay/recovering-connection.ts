@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelModel } from 'amqplib';
 import type { Logger } from 'pino';
-import { openBrokerConnection } from '../base/amqp/broker-connection.ts';
+import { addressOf, openBrokerConnection } from '../base/amqp/broker-connection.ts';
+import { createTurns } from '../base/amqp/broker-urls.ts';
 import { BrokerRefusalError, describeError } from '../base/errors.ts';
 import { type CertificateFiles, readCertificates } from '../base/net/certificates.ts';
 import { type BrokerSocket, brokerSocket } from './broker-socket.ts';
@@ -13,6 +14,8 @@ import { type BrokerSocket, brokerSocket } from './broker-socket.ts';
 export type Link = {
   readonly model: ChannelModel;
   readonly socket: BrokerSocket;
+  /** Of the node: `host:port`. */
+  readonly address: string;
   /** Gives the connection up; another one is opened. */
   readonly lose: (reason: Error) => void;
   /** Why it was lost, if it was and the reason is known. */
@@ -37,6 +40,7 @@ const SETUP_TIMEOUT_MS = 60_000;
 const CLOSE_TIMEOUT_MS = 2_000;
 
 /**
+ * @param options.url of the broker, or those of its nodes with commas between them: each is tried in its turn
  * @param options.setup called with each new connection. If it rejects, that one is closed and the next one is tried. It resolves
  * with a question that is asked when the connection was lost: whether it was of any use. If not, the next pause is longer
  */
@@ -50,26 +54,28 @@ export function openRecoveringConnection(options: {
 }): RecoveringConnection {
   const { log, setup } = options;
   const closing = new AbortController();
+  const nodes = createTurns(options.url);
   let current: Link | undefined;
 
   async function run(): Promise<void> {
     for (let useless = 0; !closing.signal.aborted; ) {
       useless = (await liveOnce()) ? 0 : useless + 1;
-      await sleep(pauseMs(useless), undefined, { signal: closing.signal }).catch(() => {});
+      await sleep(pauseMs(useless / nodes.count), undefined, { signal: closing.signal }).catch(() => {});
     }
   }
 
   /** From connecting to the loss. Never rejects. @returns whether the connection was of use */
   async function liveOnce(): Promise<boolean> {
+    const url = nodes.next();
     try {
       const model = await openBrokerConnection({
-        url: options.url,
+        url,
         certificates: () => readCertificates(options.certificates ?? {}),
         name: 'tallyhook publisher',
         heartbeatS: options.heartbeatS,
         timeoutMs: options.connectTimeoutMs,
       });
-      const { link, lost } = toLink(model);
+      const { link, lost } = toLink(model, addressOf(url));
       current = link;
       try {
         return await use(link, lost);
@@ -102,7 +108,7 @@ export function openRecoveringConnection(options: {
   };
 }
 
-function toLink(model: ChannelModel): { link: Link; lost: Promise<Error> } {
+function toLink(model: ChannelModel, address: string): { link: Link; lost: Promise<Error> } {
   const { promise: lost, resolve } = Promise.withResolvers<Error>();
   let reason: Error | undefined;
   const lose = (error: Error) => {
@@ -111,7 +117,7 @@ function toLink(model: ChannelModel): { link: Link; lost: Promise<Error> } {
   };
   model.on('error', lose);
   model.on('close', (error?: Error) => lose(error ?? new Error('the connection was closed')));
-  return { link: { model, socket: brokerSocket(model), lose, lostBecause: () => reason }, lost };
+  return { link: { model, socket: brokerSocket(model), address, lose, lostBecause: () => reason }, lost };
 }
 
 /** @throws Error if the setup takes too long */
@@ -133,9 +139,9 @@ async function failing(lost: Promise<Error>): Promise<never> {
   throw await lost;
 }
 
-/** @param useless connections in a row that were of no use */
+/** @param useless connections in a row that were of no use, to each node */
 function pauseMs(useless: number): number {
-  const longest = Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** useless);
+  const longest = Math.min(RECONNECT_MAX_MS, RECONNECT_FIRST_MS * 2 ** Math.floor(useless));
   return longest * (1 - RANDOM_SHARE * Math.random());
 }
 

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ChannelModel } from 'amqplib';
 import { openBrokerConnection } from '../base/amqp/broker-connection.ts';
+import { createTurns } from '../base/amqp/broker-urls.ts';
 import { BrokerRefusalError } from '../base/errors.ts';
 import type { Certificates } from '../base/net/certificates.ts';
 import { backoffMs } from './backoff.ts';
@@ -47,6 +48,7 @@ const soon = (work: () => Promise<unknown>) =>
 const called = async (work: () => Promise<unknown>): Promise<unknown> => await work();
 
 export function keepConnected(options: {
+  /** Of the broker, or those of its nodes with commas between them: each is tried in its turn. */
   readonly url: string;
   readonly certificates: () => Certificates | Promise<Certificates>;
   readonly name: string;
@@ -56,6 +58,7 @@ export function keepConnected(options: {
   readonly onFailed: (error: Error, retryInMs: number) => void;
 }): Connection {
   const closing = new AbortController();
+  const nodes = createTurns(options.url);
   const started = Promise.withResolvers<void>();
   started.promise.catch(() => {}); // whoever waits for it hears of it
   let close: (() => Promise<void>) | undefined;
@@ -70,7 +73,7 @@ export function keepConnected(options: {
           started.resolve();
         });
         if (performance.now() - openedMs > LASTING_MS) failed = 1;
-        await pause(backoffMs(BACKOFF, failed));
+        await pause(retryMs(failed));
       } catch (error) {
         if (closing.signal.aborted) return;
         const reason = toConnectError(error);
@@ -78,17 +81,20 @@ export function keepConnected(options: {
           started.reject(reason);
           return;
         }
-        const retryInMs = backoffMs(BACKOFF, failed);
+        const retryInMs = retryMs(failed);
         options.onFailed(reason, retryInMs);
         await pause(retryInMs);
       }
     }
   }
 
+  /** It grows once all nodes were tried. */
+  const retryMs = (failed: number) => backoffMs(BACKOFF, Math.ceil(failed / nodes.count));
+
   /** From connecting to the loss. @throws why it never worked */
   async function liveOnce(onSetUp: () => void): Promise<void> {
     const model = await openBrokerConnection({
-      url: options.url,
+      url: nodes.next(),
       certificates: options.certificates,
       name: options.name,
       heartbeatS: HEARTBEAT_S,

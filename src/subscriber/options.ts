@@ -7,7 +7,10 @@ import type { Handlers } from './delivery.ts';
 import type { Notice } from './notices.ts';
 
 export type SubscriberOptions<Tx = undefined> = {
-  /** `amqp://` or `amqps://`, with user, password and virtual host. */
+  /**
+   * `amqp://` or `amqps://`, with user, password and virtual host. Of a cluster, one for each node, with commas between them: each is
+   * tried in its turn, from a random one.
+   */
   readonly url: string;
   /**
    * For `amqps://`, in PEM, as Node's `tls` names them: `ca` is trusted instead of the public authorities, `cert` and `key` are the

@@ -4,6 +4,7 @@ import { randomBytes } from 'node:crypto';
 import { z } from 'zod';
 import { type Kind, KINDS, routingKey } from '../event/index.ts';
 import { accountOf } from '../base/amqp/broker-connection.ts';
+import { areEncrypted, brokerUrlsForm } from '../base/amqp/broker-urls.ts';
 import { type Certificates, certificatesFault } from '../base/net/certificates.ts';
 import { SOURCE_NAME } from '../base/text/source-name.ts';
 import type { Backoff } from './backoff.ts';
@@ -71,7 +72,7 @@ const certificates = z.strictObject({
 
 /** Strict: a name that is not an option is a mistake in writing. */
 export const optionsForm = z.strictObject({
-  url: z.url({ protocol: /^amqps?$/, error: 'must begin with amqp:// or amqps://' }),
+  url: brokerUrlsForm('must begin with amqp:// or amqps://'),
   tls: z
     .union([aFunction, certificates], {
       error: 'must be { ca, cert, key } in PEM, or a function that gives them',
@@ -149,7 +150,7 @@ export function settle<Tx>(options: SubscriberOptions<Tx>): Settings<Tx> {
 }
 
 function tlsFault(url: string, tls: NonNullable<SubscriberOptions['tls']>): string | undefined {
-  if (new URL(url).protocol !== 'amqps:') return 'the URL has to begin with amqps://';
+  if (!areEncrypted(url)) return 'the URL has to begin with amqps://';
   return typeof tls === 'function' ? undefined : certificatesFault(tls);
 }
 

@@ -6,6 +6,7 @@ import type { Duplex } from 'node:stream';
 import { type ChannelModel, connect } from 'amqplib';
 import type { Certificates } from '../net/certificates.ts';
 import { type Place, refusalOf } from './broker-refusals.ts';
+import { brokerUrls } from './broker-urls.ts';
 
 /** A broker's part of the handshake has less than 1 KiB. */
 const HEARD_MAX_BYTES = 16 * 1024;
@@ -100,14 +101,19 @@ function withHeartbeat(url: string, seconds: number): string {
 }
 
 function placeOf(url: string): Place {
-  const { hostname, port, protocol } = new URL(url);
-  const usual = protocol === 'amqps:' ? TLS_PORT : PLAIN_PORT;
-  return { address: `${hostname}:${port || usual}`, ...accountOf(url) };
+  return { address: addressOf(url), ...accountOf(url) };
 }
 
-/** Of the broker's URL, for messages to people. */
-export function accountOf(url: string): { user: string; virtualHost: string } {
-  const { username, pathname } = new URL(url);
+/** `host:port` */
+export function addressOf(url: string): string {
+  const { hostname, port, protocol } = new URL(url);
+  const usual = protocol === 'amqps:' ? TLS_PORT : PLAIN_PORT;
+  return `${hostname}:${port || usual}`;
+}
+
+/** Of the broker's URL, or the first of them, for messages to people. */
+export function accountOf(urls: string): { user: string; virtualHost: string } {
+  const { username, pathname } = new URL(brokerUrls(urls)[0] ?? urls);
   return { user: decoded(username) || 'guest', virtualHost: decoded(pathname.slice(1)) || '/' };
 }
 

@@ -1,0 +1,39 @@
+// The URLs of a broker's nodes: how they are read, and whose turn it is.
+
+import { expect, test } from 'vitest';
+import { areEncrypted, brokerUrlsForm, createTurns } from '../../src/base/amqp/broker-urls.ts';
+
+const faultOf = (text: string) => brokerUrlsForm('unset').safeParse(text).error?.issues[0]?.message;
+
+test.each([
+  'amqp://a',
+  'amqp://user:pass,word@a:5672/vhost',
+  'amqp://a,amqp://b',
+  'amqp://u:p@a:5672/%2F , amqps://u:p@b',
+])('%s is taken', (text) => {
+  expect(faultOf(text)).toBeUndefined();
+});
+
+test.each([
+  ['http://a', 'must be a URL that starts with amqp:// or amqps://'],
+  ['amqp://a,http://b', 'names several hosts in one URL'],
+  ['amqp://a,b/vhost', 'names several hosts in one URL'],
+  ['amqp://a,amqp://b,', 'names several hosts in one URL'],
+  ['a,amqp://b', 'must be URLs that start with amqp:// or amqps://, with commas between them'],
+  [Array.from({ length: 17 }, () => 'amqp://a').join(','), 'has more than 16 URLs'],
+])('%s is refused, with what is wrong', (text, fault) => {
+  expect(faultOf(text)).toContain(fault);
+});
+
+test('each has its turn, from a random one', () => {
+  const turns = createTurns('amqp://a,amqp://b,amqp://c', () => 0.5);
+  expect(turns.count).toBe(3);
+  expect(Array.from({ length: 4 }, turns.next)).toEqual(['amqp://b', 'amqp://c', 'amqp://a', 'amqp://b']);
+  const firsts = [0, 0.34, 0.67, 0.999].map((r) => createTurns('amqp://a,amqp://b,amqp://c', () => r).next());
+  expect(firsts).toEqual(['amqp://a', 'amqp://b', 'amqp://c', 'amqp://c']);
+});
+
+test('certificates need all of them to be encrypted', () => {
+  expect(areEncrypted('amqps://a,amqps://b')).toBe(true);
+  expect(areEncrypted('amqps://a,amqp://b')).toBe(false);
+});
