@@ -1,7 +1,6 @@
 // The overview: is all well? What needs a decision comes first, then what happened lately, then the parts of the service.
 
 import { type Content, type Html, html } from '../../web/index.ts';
-import { QuarantineGroups } from '../groups/contract.ts';
 import { get, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
@@ -19,13 +18,13 @@ import { stepsOf } from './series.pages.ts';
 import { type Count, renderVerdict, type Situation } from './verdict.pages.ts';
 
 /** A person looks at so many at most; more is `200+`. */
-const STUCK_MAX = 200;
+const SHOWN_MAX = 200;
 const PAUSED_MAX = 50;
 const REFRESH_S = 10;
 
 export const overview = get(
   '',
-  ['getStats', 'listOutbox', 'listJobs', 'listReplays', 'groupQuarantine', 'listReplicas', 'listIncidents'],
+  ['getStats', 'listOutbox', 'listJobs', 'listReplays', 'listQuarantine', 'listReplicas', 'listIncidents'],
   async (visit) => {
     const range = rangeIn(visit.query);
     const source = visit.query.get('source') || undefined;
@@ -59,21 +58,15 @@ ${renderReplicas(situation.replicas)}`,
 async function readSituation({ calls, readiness }: Visit): Promise<Omit<Situation, 'goingOn'>> {
   const [outbox, quarantine, stuck, paused, replicas, ready] = await Promise.all([
     calls.list('outbox', { state: 'pending', limit: 1 }),
-    calls.call('groupQuarantine', QuarantineGroups, { query: { by: 'source' } }),
-    calls.list('jobs', { state: 'stuck', limit: STUCK_MAX }),
+    calls.list('quarantine', { limit: SHOWN_MAX }),
+    calls.list('jobs', { state: 'stuck', limit: SHOWN_MAX }),
     calls.list('replays', { state: 'paused', limit: PAUSED_MAX }),
     calls.call('listReplicas', ReplicaList),
     readiness(),
   ]);
   const ofOutbox = (count: number) => ({ count, isExact: outbox.counts_complete });
   return {
-    quarantined: {
-      count: quarantine.items.reduce((sum, { count }) => sum + count, 0),
-      isExact:
-        quarantine.complete &&
-        !quarantine.has_more &&
-        quarantine.items.every((group) => group.count_is_exact),
-    },
+    quarantined: { count: quarantine.items.length, isExact: quarantine.next_cursor === null },
     returned: ofOutbox(outbox.counts.returned),
     parked: ofOutbox(outbox.counts.parked),
     pending: ofOutbox(outbox.counts.pending),
