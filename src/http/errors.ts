@@ -169,7 +169,10 @@ const peerOf = (socket: Duplex): string => peerAddress(socket as Socket) ?? '';
 export function closeIfUnread(request: IncomingMessage, response: ServerResponse): void {
   const { 'transfer-encoding': encoding, 'content-length': length } = request.headers;
   const hasBody = encoding !== undefined || Number(length ?? 0) > 0;
-  if (hasBody && !request.complete) response.setHeader('Connection', 'close');
+  if (!hasBody || request.complete) return;
+  response.setHeader('Connection', 'close');
+  const { socket } = request;
+  socket.destroySoon = () => linger(socket);
 }
 
 /** Ends the connection after this answer, and reads nothing more from it. May be called again. */
@@ -187,6 +190,23 @@ function endConnection(this: ServerResponse): void {
 /** After our last answer the other side has this long to close the connection; then we close it. */
 const LINGER_MS = 1_000;
 
+/**
+ * Says that nothing more comes, and drops what still arrives. A connection that is closed with bytes unread is reset: the sender, or a proxy
+ * that still sends, loses the answer, and nginx makes a 502 of it.
+ */
+function linger(socket: Duplex): void {
+  if (socket.destroyed) return;
+  socket.end();
+  socket.resume();
+  closeSoon(socket);
+}
+
+/** Half open, it would keep one of our connections for as long as the other side likes. */
+function closeSoon(socket: Duplex): void {
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
+  socket.once('close', () => clearTimeout(timer));
+}
+
 /** Writes `answer` as JSON to a connection without a parsed request, and ends it. */
 export function hangUp(
   socket: Duplex,
@@ -201,7 +221,5 @@ export function hangUp(
   };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   socket.end(`HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join('')}\r\n${body}`);
-  // Half open, it would keep one of our connections for as long as the other side likes.
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS);
-  socket.once('close', () => clearTimeout(timer));
+  closeSoon(socket);
 }

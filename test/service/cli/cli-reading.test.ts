@@ -319,7 +319,7 @@ it('stats --total is the last hour as one line', async ({ story }) => {
 });
 
 it('stats --waiting is the most that waited in each step, a line each', async ({ story }) => {
-  const hour = `${new Date(Date.now() - 3 * 3_600_000).toISOString().slice(0, 13)}`;
+  const hour = new Date(Date.now() - 3 * 3_600_000).toISOString().slice(0, 13);
   await story.relay.database.query(
     `insert into waits values ('${hour}:01Z', 9, 1, 2, 3, 90), ('${hour}:02Z', 4, 0, 0, 3, 0)`,
   );

@@ -10,10 +10,7 @@ import { waitFor } from '../../support/waits.ts';
 
 const WAIT = { timeout: 20_000 };
 
-async function startNodes(): Promise<readonly [Proxy, Proxy]> {
-  const start = () => startProxy(amqpUrl(), { defaultPort: 5672 });
-  return Promise.all([start(), start()]);
-}
+const startNode = () => startProxy(amqpUrl(), { defaultPort: 5672 });
 
 const down = (node: Proxy) => {
   node.refuse();
@@ -21,9 +18,8 @@ const down = (node: Proxy) => {
 };
 
 test('events are published while one node of two is away, whichever it is', async () => {
-  const [first, second] = await startNodes();
-  await using _first = first;
-  await using _second = second;
+  await using first = await startNode();
+  await using second = await startNode();
   const exchange = newExchange();
   await using bus = await listen(exchange);
   await using relay = await startTestService({
@@ -50,9 +46,8 @@ test('events are published while one node of two is away, whichever it is', asyn
 });
 
 test('a subscriber goes on by the other node', async () => {
-  const [first, second] = await startNodes();
-  await using _first = first;
-  await using _second = second;
+  await using first = await startNode();
+  await using second = await startNode();
   await using world = await startSubscriberWorld();
   const seen: string[] = [];
   await world.subscribe({
