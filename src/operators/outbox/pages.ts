@@ -5,8 +5,9 @@ import type { PageOf } from '../kernel/console/calls.ts';
 import type { Visit } from '../kernel/console/page.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
 import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { type Figure, renderFigures } from '../kernel/view/figures.ts';
 import { address } from '../kernel/view/links.ts';
-import { capped, counted } from '../kernel/view/numbers.ts';
+import { capped } from '../kernel/view/numbers.ts';
 import type { Column } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
 import { type OrderName } from '../orders.contract.ts';
@@ -18,22 +19,29 @@ import { PARKABLE, WAITING } from './orders.contract.ts';
 /** Copies of replays are decided on by their replay. */
 const isOpen = ({ replay_id: replay }: Entry) => replay === null;
 
+type Decision = {
+  readonly name: OrderName;
+  readonly verb: string;
+  readonly from: readonly string[];
+  readonly isFinal?: true;
+};
+
 /** What can be decided on an entry, in its state. */
-function decisionsIn(state: string): readonly { readonly name: OrderName; readonly verb: string }[] {
+function decisionsIn(state: string): readonly Decision[] {
   return DECISIONS.filter(({ from }) => from.some((one) => one === state));
 }
 
 const DECISIONS = [
   { name: 'outbox/retry', verb: 'Retry', from: WAITING },
-  { name: 'outbox/discard', verb: 'Discard', from: WAITING },
   { name: 'outbox/park', verb: 'Park', from: PARKABLE },
-] as const;
+  { name: 'outbox/discard', verb: 'Discard', from: WAITING, isFinal: true },
+] as const satisfies readonly Decision[];
 
 const CHOOSE: Column<Entry> = {
   head: 'Choose',
   cell: (entry) => isOpen(entry) && tick(entry.id, entry.event_id),
 };
-const DECIDE: Column<Entry> = { head: 'Decide', cell: (entry) => decisions(entry), form: 'brief' };
+const DECIDE: Column<Entry> = { head: 'Decide', cell: (entry) => decisions(entry), form: 'act' };
 
 export const outbox = listPage({
   name: 'outbox',
@@ -59,7 +67,8 @@ async function brokerNotice({ counts, copies }: PageOf<'outbox'>, { readiness }:
 const decisions = (entry: Entry): Content =>
   isOpen(entry) &&
   decisionsIn(entry.state).map(
-    ({ name, verb }) => html`<a href="${orderHref(name, { ids: entry.id })}">${verb}</a> `,
+    ({ name, verb, isFinal }) =>
+      html`<a${isFinal && html` class="drastic"`} href="${orderHref(name, { ids: entry.id })}">${verb}</a> `,
   );
 
 function orders(table: Content, items: readonly Entry[], filters: Readonly<Record<string, string>>): Content {
@@ -67,7 +76,8 @@ function orders(table: Content, items: readonly Entry[], filters: Readonly<Recor
     return html`${table}<p class="hint">A replay decides on its copies: open it to resume or cancel it.</p>`;
   }
   const buttons = DECISIONS.map(
-    ({ name, verb }) => html`<button formaction="/console/${name}">${verb} the chosen ones</button> `,
+    ({ name, verb, isFinal }: Decision) =>
+      html`<button${isFinal && html` class="drastic"`} formaction="/console/${name}">${verb} selected</button> `,
   );
   return html`<form action="${OUTBOX}/retry">${table}
 <p class="actions">${buttons}${all(filters)}</p></form>`;
@@ -82,8 +92,8 @@ function all({ state: now, copies, queue, ...filters }: Readonly<Record<string, 
   }
   const wanted = { all: 'true', state: now, ...filters } as const;
   return decisionsIn(now).map(
-    ({ name, verb }) =>
-      html` <a class="button" href="${orderHref(name, wanted)}">${verb} all that match …</a>`,
+    ({ name, verb, isFinal }) =>
+      html` <a class="button${isFinal && ' drastic'}" href="${orderHref(name, wanted)}">${verb} all that match …</a>`,
   );
 }
 
@@ -93,7 +103,21 @@ function countsOf({
   counts_complete: isComplete,
   oldest_pending_at: oldest,
 }: PageOf<'outbox'>): Content {
-  const one = (name: 'pending' | 'returned' | 'parked') =>
-    html`<a href="${address(OUTBOX, { state: name, copies: 'false' })}">${capped(counts[name], isComplete)} ${name}</a>`;
-  return html`<p>${one('pending')}${oldest !== null && html`, the oldest of ${utc(oldest)}`} · ${one('returned')} · ${one('parked')} · <a href="${address(OUTBOX, { copies: 'true' })}">${counted(copies, 'copy', isComplete)} of replays</a></p>`;
+  const one = (name: 'pending' | 'returned' | 'parked', more?: Content): Figure => ({
+    value: capped(counts[name], isComplete),
+    name,
+    href: address(OUTBOX, { state: name, copies: 'false' }),
+    isDue: name !== 'pending' && counts[name] > 0,
+    more,
+  });
+  return renderFigures([
+    one('pending', oldest !== null && html`oldest: ${utc(oldest)}`),
+    one('returned'),
+    one('parked'),
+    {
+      value: capped(copies, isComplete),
+      name: copies === 1 && isComplete ? 'copy of replays' : 'copies of replays',
+      href: address(OUTBOX, { copies: 'true' }),
+    },
+  ]);
 }

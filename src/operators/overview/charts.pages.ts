@@ -1,7 +1,7 @@
 // The charts of the overview, each with its table.
 
 import { type Html, html } from '../../web/index.ts';
-import { barChart, lineChart, type Series } from '../kernel/view/chart.ts';
+import { barChart, emptyChart, lineChart, type Series } from '../kernel/view/chart.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
@@ -37,7 +37,7 @@ function countsChart(
   const series = countSeries(counted, steps, stats, source);
   const noun = counted === 'deliveries' ? 'delivery' : 'publication';
   const all = Object.values(stats.total[counted]).reduce((sum, count) => sum + count, 0);
-  if (all === 0) return html`<p class="empty">No ${noun} in the last ${span}.</p>`;
+  if (all === 0) return emptyChart(title, `No ${counted} in the last ${span}.`);
   const parts = series.map(({ name, total }) => `${total} ${name}`).join(', ');
   return html`${barChart({
     id,
@@ -57,7 +57,7 @@ function timesChart(
   { id, measure, title, what }: { id: string; measure: 'answer_ms' | 'lag_ms'; title: string; what: string },
 ): Html {
   const total = stats.total[measure];
-  if (total === null) return html`<p class="empty">${title}: nothing was measured in the last ${span}.</p>`;
+  if (total === null) return html`<div>${emptyChart(title, `Nothing to measure in the last ${span}.`)}</div>`;
   const series = percentileSeries(steps, measure, (percentile) => duration(total[percentile]));
   const parts = series.map((each) => `${each.name} ${each.total}`).join(', ');
   return html`<div>${lineChart({

@@ -50,13 +50,13 @@ export function renderVerdict(situation: Situation): Html {
     box('warn', 'Needs a look.', shown('warning')),
   ].filter((each) => each !== undefined);
   if (boxes.length > 0) return html`${boxes}`;
-  return html`<p class="notice good"><strong class="state good">All is well.</strong> Nothing needs a decision.</p>`;
+  return html`<div class="notice verdict good"><p><strong class="state good">All is well.</strong> Nothing needs a decision.</p></div>`;
 }
 
 const box = (meaning: 'bad' | 'warn', heading: string, lines: readonly Content[]): Html | undefined =>
   lines.length === 0
     ? undefined
-    : html`<div class="notice ${meaning}"><p><strong class="state ${meaning}">${heading}</strong></p><ul>${lines.map((line) => html`<li>${line}</li>`)}</ul></div>\n`;
+    : html`<div class="notice verdict ${meaning}"><p><strong class="state ${meaning}">${heading}</strong></p><ul>${lines.map((line) => html`<li>${line}</li>`)}</ul></div>\n`;
 
 const entry = (
   of: ConditionName | undefined,

@@ -30,7 +30,7 @@ export const replays = listPage({
   },
   empty: html`A replay publishes events again. It appears here when somebody starts one.`,
   beside: ({ calls }) =>
-    calls.may('createReplay') && html`<a class="button" href="/console/replays/new">New replay</a>`,
+    calls.may('createReplay') && html`<a class="button main" href="/console/replays/new">New replay</a>`,
 });
 
 const whereOf = ({ queue }: Shown) => (queue === null ? 'the exchange' : `the queue ${queue}`);
@@ -149,7 +149,7 @@ function steering({ id, state: now }: Detail, { may }: Calls): Content {
   if (!may('pauseReplay')) return undefined;
   const change = now === 'running' ? 'pause' : 'resume';
   return html`<div class="actions"><form method="post" action="${replayHref(id)}/${change}">${keyField()}<button>${now === 'running' ? 'Pause' : 'Resume'}</button></form>
-<a class="button" href="${replayHref(id)}/cancel">Cancel …</a></div>`;
+<a class="button drastic" href="${replayHref(id)}/cancel">Cancel …</a></div>`;
 }
 
 const changePage = (change: 'pause' | 'resume' | 'cancel'): Page =>

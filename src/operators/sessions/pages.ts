@@ -42,7 +42,11 @@ ${renderTable<Shown>({
         html`<a class="id" href="${address('/console/operator-log', { subject: id })}">${id}</a>`,
       form: 'brief',
     },
-    { head: 'Decide', cell: ({ id }) => html`<a href="${endHref(id)}">End</a>`, form: 'brief' },
+    {
+      head: 'Decide',
+      cell: ({ id }) => html`<a class="drastic" href="${endHref(id)}">End</a>`,
+      form: 'act',
+    },
   ],
   items: await readSessions(calls),
   empty: 'Nobody is signed in.',

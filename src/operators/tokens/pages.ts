@@ -30,7 +30,7 @@ const stateOf = ({ revoked_at: revoked, expires_at: expires }: Shown): string =>
 
 const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, origin }) => ({
   title: 'Tokens',
-  beside: html`<a class="button" href="${PATH}/new">New token</a>`,
+  beside: html`<a class="button main" href="${PATH}/new">New token</a>`,
   body: renderTable<Shown>({
     caption: 'Tokens, the newest first',
     columns: [
@@ -55,8 +55,8 @@ const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, orig
       },
       {
         head: 'Decide',
-        cell: (token) => token.revoked_at === null && html`<a href="${revokeHref(token.id)}">Revoke</a>`,
-        form: 'brief',
+        cell: (token) => token.revoked_at === null && html`<a class="drastic" href="${revokeHref(token.id)}">Revoke</a>`,
+        form: 'act',
       },
     ],
     items: await readTokens(calls),

@@ -94,15 +94,22 @@ function renderView({ title, heading, beside, body }: View): Html {
   return html`${beside ? html`<div class="spread heading">${h1}${beside}</div>` : h1}\n${body}`;
 }
 
+/** `/console/job` shows one of `/console/jobs`. */
+function currentOf({ href }: Entry, path: string): 'page' | 'true' | undefined {
+  if (path === href) return 'page';
+  return href !== '/console' && (path.startsWith(`${href}/`) || `${path}s` === href) ? 'true' : undefined;
+}
+
 function navigation(path: string, may: (operation: string) => boolean): Html {
   const groups = NAVIGATION.map((group) => group.filter(({ needs }) => may(needs))).filter(
     (group) => group.length > 0,
   );
-  const item = ({ href, name }: Entry) => {
-    // `/console/job` shows one of `/console/jobs`.
-    const isBelow = href !== '/console' && (path.startsWith(`${href}/`) || `${path}s` === href);
-    const current = path === href ? 'page' : isBelow ? 'true' : undefined;
-    return html`<li><a href="${href}"${current && html` aria-current="${current}"`}>${name}</a></li>\n`;
+  const item = (entry: Entry) => {
+    const current = currentOf(entry, path);
+    return html`<li><a href="${entry.href}"${current && html` aria-current="${current}"`}>${entry.name}</a></li>\n`;
   };
-  return html`<nav aria-label="Pages">${groups.map((group) => html`<ul>\n${group.map(item)}</ul>`)}</nav>`;
+  const present = groups.flat().find((entry) => currentOf(entry, path) !== undefined);
+  // Folded where the window is narrow (console.css). The fold names the present page, which is all that is seen then.
+  return html`<nav aria-label="Pages"><details class="fold menu"><summary>Menu${present && html` <b>${present.name}</b>`}</summary>
+${groups.map((group) => html`<ul>\n${group.map(item)}</ul>`)}</details></nav>`;
 }

@@ -47,7 +47,7 @@ export function renderGroups<G extends Group>(options: Options<G>): Content {
       form: 'clip',
     },
     { head: 'Oldest (UTC)', cell: (group) => utc(group.oldest_at), form: 'brief' },
-    ...(actions === undefined ? [] : [{ head: 'Decide', cell: actions, form: 'brief' as const }]),
+    ...(actions === undefined ? [] : [{ head: 'Decide', cell: actions, form: 'act' as const }]),
   ];
   const more = found.items.length - SHOWN_MAX;
   return html`<section class="groups"><div class="groups-head"><h2>Groups</h2><p>by ${choices.map((choice, index) => html`${index > 0 && ' · '}${choice === by ? html`<b>${choice}</b>` : html`<a href="${address(path, { ...filters, by: choice })}">${choice}</a>`}`)}</p></div>
