@@ -2,6 +2,7 @@
 
 import { deliveryPages } from './deliveries/delivery.pages.ts';
 import { deliveries } from './deliveries/pages.ts';
+import { documentPages } from './documents/pages.ts';
 import { eventPages } from './events/event.pages.ts';
 import { events } from './events/pages.ts';
 import { incidents } from './incidents/pages.ts';
@@ -47,4 +48,5 @@ export const PAGES: readonly Page[] = [
   ...tokenPages,
   ...sessionPages,
   operatorLog,
+  ...documentPages,
 ];

@@ -37,7 +37,7 @@ export async function outboxGroups(
     before: [
       {
         head: 'State',
-        cell: (group) => html`${state(group.state)}${group.copies && ' copies of replays'}`,
+        cell: (group) => html`${state(group.state)}${group.copies && ', copies of replays'}`,
         form: 'brief',
       },
     ],

@@ -38,10 +38,10 @@ const DECISIONS = [
 ] as const satisfies readonly Decision[];
 
 const CHOOSE: Column<Entry> = {
-  head: 'Choose',
+  head: 'Select',
   cell: (entry) => isOpen(entry) && tick(entry.id, entry.event_id),
 };
-const DECIDE: Column<Entry> = { head: 'Decide', cell: (entry) => decisions(entry), form: 'act' };
+const DECIDE: Column<Entry> = { head: 'Actions', cell: (entry) => decisions(entry), form: 'act' };
 
 export const outbox = listPage({
   name: 'outbox',
@@ -49,7 +49,7 @@ export const outbox = listPage({
   first: ['state', 'source', 'job_id', 'copies'],
   cells: ENTRY_CELLS,
   withColumns: (own, { calls }) => (calls.may('retryEntries') ? [CHOOSE, ...own, DECIDE] : own),
-  empty: html`Nothing waits: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
+  empty: html`Nothing is waiting: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
   above: async (page, visit, filters) =>
     html`${await brokerNotice(page, visit)}${countsOf(page)}${await outboxGroups(visit, filters)}`,
   around: (table, { items }, { calls }, filters) =>
@@ -61,7 +61,7 @@ async function brokerNotice({ counts, copies }: PageOf<'outbox'>, { readiness }:
   const { rabbitmq } = await readiness();
   if (rabbitmq === 'connected' || counts.pending + copies === 0) return undefined;
   const why = rabbitmq === 'blocked' ? 'takes no more messages' : 'cannot be reached';
-  return html`<div class="notice bad"><p><strong class="state bad">RabbitMQ ${why}.</strong> What is pending waits for it, and goes on by itself.</p></div>`;
+  return html`<div class="notice bad"><p><strong class="state bad">RabbitMQ ${why}.</strong> Pending events wait for it, and go out by themselves when it is back.</p></div>`;
 }
 
 const decisions = (entry: Entry): Content =>
@@ -73,7 +73,7 @@ const decisions = (entry: Entry): Content =>
 
 function orders(table: Content, items: readonly Entry[], filters: Readonly<Record<string, string>>): Content {
   if (!items.some(isOpen)) {
-    return html`${table}<p class="hint">A replay decides on its copies: open it to resume or cancel it.</p>`;
+    return html`${table}<p class="hint">These are copies of replays. Open their replay to resume or cancel it.</p>`;
   }
   const buttons = DECISIONS.map(
     ({ name, verb, isFinal }: Decision) =>
@@ -88,7 +88,7 @@ function all({ state: now, copies, queue, ...filters }: Readonly<Record<string, 
   if (now === undefined || copies === 'true' || queue !== undefined) {
     const stateLink = (state: string) =>
       html`<a href="${address(OUTBOX, { ...filters, state })}">${state}</a>`;
-    return html` <span class="hint">To decide on all that match, choose the state ${stateLink('pending')}, ${stateLink('returned')} or ${stateLink('parked')}.</span>`;
+    return html` <span class="hint">To act on all that match, filter by one state: ${stateLink('pending')}, ${stateLink('returned')} or ${stateLink('parked')}.</span>`;
   }
   const wanted = { all: 'true', state: now, ...filters } as const;
   return decisionsIn(now).map(

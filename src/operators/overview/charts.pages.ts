@@ -45,7 +45,7 @@ function countsChart(
     summary: `${countedOf(all, noun, counted)} in the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
+    scale: (top) => `peak: ${exact(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => exact(value) })}`;
 }
@@ -66,7 +66,7 @@ function timesChart(
     summary: `${what}, in the last ${span}: ${parts}. Each step shows the percentiles of all that happened in it.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `up to ${duration(top)} in ${stepName(stats.step)}`,
+    scale: (top) => `peak: ${duration(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => duration(value) ?? '' })}</div>`;
 }

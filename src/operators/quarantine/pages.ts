@@ -27,7 +27,7 @@ const CELLS: Cells<'quarantine'> = {
 };
 
 const CHOOSE: Column<Delivery> = {
-  head: 'Choose',
+  head: 'Select',
   cell: (delivery) => isOpen(delivery) && tick(delivery.id, `the delivery of ${delivery.received_at}`),
 };
 const DECIDED: Column<Delivery> = {
@@ -35,7 +35,7 @@ const DECIDED: Column<Delivery> = {
   cell: (delivery) => decided(delivery),
   isOptional: true,
 };
-const DECIDE: Column<Delivery> = { head: 'Decide', cell: (delivery) => decisions(delivery), form: 'act' };
+const DECIDE: Column<Delivery> = { head: 'Actions', cell: (delivery) => decisions(delivery), form: 'act' };
 
 const quarantine = listPage({
   name: 'quarantine',
@@ -44,7 +44,7 @@ const quarantine = listPage({
   cells: CELLS,
   withColumns: (own, { calls }) =>
     calls.may('releaseDeliveries') ? [CHOOSE, ...own, DECIDED, DECIDE] : [...own, DECIDED],
-  empty: html`Nothing waits here. An authentic delivery that we cannot understand, such as one with an unknown status, is kept here until somebody decides.`,
+  empty: html`Nothing is waiting. A delivery with a valid signature that we cannot understand, such as one with an unknown status, is held here until somebody decides.`,
   above: (_page, visit, filters) => groups(visit, filters),
   around: (table, _page, visit, filters) =>
     !visit.calls.may('releaseDeliveries')
@@ -141,7 +141,7 @@ const release = orderPages<Delivery, DeliveryItem>({
     past: 'released',
     noun: 'delivery',
     effect:
-      'Each is read again with the present schemas. What is understood becomes an event and is published; what is not stays here.',
+      'Each is read again with the present schemas. Those that are understood now become events and are published; the others stay here.',
   },
 });
 
@@ -152,7 +152,7 @@ const discard = orderPages<Delivery, DeliveryItem>({
     verb: 'Discard',
     past: 'discarded',
     noun: 'delivery',
-    effect: 'They no longer wait, and can no longer be released. They stay in the list of deliveries.',
+    effect: 'They leave the quarantine and can no longer be released. They stay in the list of deliveries.',
   },
   needsNote: true,
   isFinal: true,

@@ -4,6 +4,7 @@
 import type { Response } from 'express';
 import { type Assets, type Content, type Html, html, renderDocument, sendPage } from '../../../web/index.ts';
 import type { Asker } from '../operation/perform.ts';
+import { sectionAbout } from '../view/documents.ts';
 import type { View } from './page.ts';
 import { renderSameAs } from './same-as.ts';
 
@@ -71,14 +72,15 @@ export function createLayout({ assets }: { assets: Assets }): Layout {
       send(
         response,
         view,
-        html`<a class="skip" href="#main">Skip to the page</a>
+        html`<a class="skip" href="#main">Skip to the content</a>
 <header class="bar">
 <a class="brand" href="/console">Tallyhook</a>
 <search><form action="/console/search" class="searchbox">
 <label class="unseen" for="search">Search</label>
-<input id="search" name="q" type="search" value="${search}" placeholder="Id, error code, source" maxlength="256" autocomplete="off" spellcheck="false" data-key="/" required>
+<input id="search" name="q" type="search" value="${search}" placeholder="Id, error code or source" maxlength="256" autocomplete="off" spellcheck="false" data-key="/" required>
 <button>Search</button>
 </form></search>
+<a href="${sectionAbout(path)}" title="What the documents say about this page">Docs</a>
 <form method="post" action="/console/sign-out" class="who"><span title="${caller.role}${caller.sources === null ? '' : `, sources: ${caller.sources.join(', ')}`}">${caller.name} <span class="dim">${caller.role}</span></span> <button class="plain">Sign out</button></form>
 </header>
 <div class="page">
