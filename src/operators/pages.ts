@@ -2,12 +2,12 @@
 
 import { deliveryPages } from './deliveries/delivery.pages.ts';
 import { deliveries } from './deliveries/pages.ts';
-import { documentPages } from './documents/pages.ts';
 import { eventPages } from './events/event.pages.ts';
 import { events } from './events/pages.ts';
 import { incidents } from './incidents/pages.ts';
 import { jobs } from './jobs/pages.ts';
 import type { Page } from './kernel/console/page.ts';
+import { documentPages } from './kernel/document/documents.pages.ts';
 import { live, liveStream } from './live/pages.ts';
 import { operatorLog } from './operator-log/pages.ts';
 import { outboxOrderPages } from './outbox/orders.pages.ts';

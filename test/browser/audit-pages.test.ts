@@ -235,15 +235,15 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
       ],
     ),
   )(
-    'with $data data, each page of the console is accessible, fits, and shows where one is, at $looks.0.colorScheme widths',
+    'with $data data, each page of the console is accessible, fits, and shows where one is, first in $looks.0.colorScheme',
     { timeout: patience(240_000) },
     async ({ data, looks }) => {
       await using relay = await startTestService();
       await using opened = await openPage({ baseUrl: relay.operators });
       const { page, context } = opened;
       await signInBrowser(context, relay, { role: 'admin' });
-      const things = data === 'much' ? await newRequests(relay) : new Map<string, PageRequest>();
       if (data === 'much') await fill(relay);
+      const things = data === 'much' ? await newRequests(relay) : new Map<string, PageRequest>();
       await page.goto('/console');
       const paths = [...things]
         .filter(

@@ -2,13 +2,15 @@
 // reached.
 
 import { readdir, readFile } from 'node:fs/promises';
-import { html } from '../../web/index.ts';
-import { get, type Page } from '../kernel/console/page.ts';
-import { notFound } from '../kernel/operation/operation.ts';
-import { DOCUMENTS, documentHref, placeOfAnchor } from '../kernel/view/documents.ts';
+import { html } from '../../../web/index.ts';
+import { get, type Page } from '../console/page.ts';
+import { notFound } from '../operation/operation.ts';
+import { DOCUMENTS, documentHref, placeOfAnchor } from '../view/documents.ts';
 import { type Rendered, renderMarkdown } from './markdown.ts';
 
-const FOLDER = new URL('../../../docs/', import.meta.url);
+const FOLDER = new URL('../../../../docs/', import.meta.url);
+/** Of the overview: whoever may see that may read. */
+const NEEDS = ['getStats'];
 const NAME = /^[a-z-]+$/;
 const WITH_SECTION = /^(?<name>[a-z-]+)\.md(?:#(?<anchor>.+))?$/;
 
@@ -34,7 +36,7 @@ async function names(): Promise<string[]> {
   }
 }
 
-const list: Page = get('/docs', [], async () => {
+const list: Page = get('/docs', NEEDS, async () => {
   const all = await Promise.all(
     (await names()).toSorted().map(async (name) => ({ name, title: (await read(name)).title })),
   );
@@ -47,7 +49,7 @@ const list: Page = get('/docs', [], async () => {
   };
 });
 
-const one: Page = get('/docs/:name', [], async ({ params }) => {
+const one: Page = get('/docs/:name', NEEDS, async ({ params }) => {
   const { name = '' } = params;
   if (!NAME.test(name) || !(await names()).includes(name)) throw notFound('document');
   const { title, body } = await read(name);

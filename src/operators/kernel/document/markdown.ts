@@ -1,8 +1,8 @@
 // The Markdown of our own documents as HTML: headings, paragraphs, lists, tables and code, and in their text code, links, bold and
 // italics. It is made for what docs/ has, and not for what others write: other constructs stay the text that they are.
 
-import { type Content, type Html, html } from '../../web/index.ts';
-import { placeOfAnchor } from '../kernel/view/documents.ts';
+import { type Content, type Html, html } from '../../../web/index.ts';
+import { placeOfAnchor } from '../view/documents.ts';
 
 export type Rendered = {
   /** Of the page, from its first heading. */
