@@ -102,13 +102,14 @@ function sourceForm({ sources }: Visit, range: Range, source: string | undefined
 
 const inOutbox = (name: string) => address('/console/outbox', { state: name });
 
+const due = ({ count, isExact }: Count, name: string, href: string): Figure => ({
+  value: capped(count, isExact),
+  name,
+  href,
+  isDue: count > 0,
+});
+
 function renderWaiting({ pending, returned, parked, quarantined, stuck, oldestPendingAt }: Situation): Html {
-  const due = ({ count, isExact }: Count, name: string, href: string): Figure => ({
-    value: capped(count, isExact),
-    name,
-    href,
-    isDue: count > 0,
-  });
   return html`<section aria-label="What waits">${renderFigures([
     {
       ...due(pending, 'events to publish', inOutbox('pending')),
