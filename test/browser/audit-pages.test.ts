@@ -95,7 +95,14 @@ const THE_OTHER_WAY: readonly Look[] = [
   { width: 390, colorScheme: 'light' },
 ];
 /** What no entry of the list of pages leads to. */
-const MORE = ['/console/search', '/console/replays/new', '/console/tokens/new', '/console/docs/operators'];
+const MORE = [
+  '/console/search',
+  '/console/replays/new',
+  '/console/tokens/new',
+  '/console/docs/operators',
+  '/console/docs/runbook',
+  '/console/docs/subscribers',
+];
 
 const listed = (page: Page) =>
   page.evaluate<string[]>(

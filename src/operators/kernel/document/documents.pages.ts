@@ -6,7 +6,7 @@ import { html } from '../../../web/index.ts';
 import { get, type Page } from '../console/page.ts';
 import { notFound } from '../operation/operation.ts';
 import { DOCUMENTS, documentHref, placeOfAnchor } from '../view/documents.ts';
-import { type Rendered, renderMarkdown } from './markdown.ts';
+import { renderMarkdown, titleOf } from './markdown.ts';
 
 const FOLDER = new URL('../../../../docs/', import.meta.url);
 /** Of the overview: whoever may see that may read. */
@@ -22,8 +22,7 @@ function resolve(target: string): string | undefined {
   return name === undefined ? undefined : documentHref(name, anchor);
 }
 
-const read = async (name: string): Promise<Rendered> =>
-  renderMarkdown(await readFile(new URL(`${name}.md`, FOLDER), 'utf8'), resolve);
+const read = (name: string): Promise<string> => readFile(new URL(`${name}.md`, FOLDER), 'utf8');
 
 /** Their names, in order. None where the program was installed without its documents. */
 async function names(): Promise<string[]> {
@@ -38,7 +37,7 @@ async function names(): Promise<string[]> {
 
 const list: Page = get('/docs', NEEDS, async () => {
   const all = await Promise.all(
-    (await names()).toSorted().map(async (name) => ({ name, title: (await read(name)).title })),
+    (await names()).toSorted().map(async (name) => ({ name, title: titleOf(await read(name)) })),
   );
   return {
     title: 'Documents',
@@ -52,11 +51,11 @@ const list: Page = get('/docs', NEEDS, async () => {
 const one: Page = get('/docs/:name', NEEDS, async ({ params }) => {
   const { name = '' } = params;
   if (!NAME.test(name) || !(await names()).includes(name)) throw notFound('document');
-  const { title, body } = await read(name);
+  const text = await read(name);
   return {
-    title,
+    title: titleOf(text),
     body: html`<p><a href="${DOCUMENTS}">All documents</a></p>
-<article class="document">${body}</article>`,
+<article class="document">${renderMarkdown(text, resolve)}</article>`,
   };
 });
 

@@ -4,17 +4,11 @@
 import { type Content, type Html, html } from '../../../web/index.ts';
 import { placeOfAnchor } from '../view/documents.ts';
 
-export type Rendered = {
-  /** Of the page, from its first heading. */
-  readonly title: string;
-  readonly body: Html;
-};
-
 /** Where a link of a document leads: nowhere for a file that the console does not have. */
 export type Resolve = (target: string) => string | undefined;
 
 /** As GitHub makes it of a heading. */
-export const anchorOf = (heading: string): string =>
+const anchorOf = (heading: string): string =>
   heading
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}\s_-]/gu, '')
@@ -23,13 +17,19 @@ export const anchorOf = (heading: string): string =>
 const HEADING = /^(#+) (.+)$/;
 const FENCE = /^\s*```/;
 const ITEM = /^(?:[-*]|\d+\.) /;
+const TITLE = /^# (.+)$/m;
+/** A number within a paragraph may come to stand at the beginning of a line. */
+const ENDS_PARAGRAPH = /^(?:\s*```|#+ |\||[-*] |1\. )/;
 /** Pictures are no part of the package, and comments are for programs. */
 const LEFT_OUT = /^(?:!\[.*\]\(.*\)|<!--.*-->)$/;
 
-export function renderMarkdown(text: string, resolve: Resolve): Rendered {
-  const lines = text.split('\n');
+/** Of a page: its first heading. */
+export const titleOf = (text: string): string => (TITLE.exec(text)?.[1] ?? '').replaceAll('`', '');
+
+/** All but the title. */
+export function renderMarkdown(text: string, resolve: Resolve): Html {
+  const lines = text.replace(TITLE, '').split('\n');
   const blocks: Html[] = [];
-  let title = '';
   let at = 0;
   /** The lines from here on for which it holds. */
   const take = (holds: (line: string) => boolean): string[] => {
@@ -48,8 +48,7 @@ export function renderMarkdown(text: string, resolve: Resolve): Rendered {
       blocks.push(html`<pre tabindex="0">${code.join('\n')}</pre>\n`);
     } else if (heading !== '') {
       at += 1;
-      if (marks === '#' && title === '') title = heading.replaceAll('`', '');
-      else blocks.push(renderHeading(marks.length, heading, resolve));
+      blocks.push(renderHeading(marks.length, heading, resolve));
     } else if (line.startsWith('|'))
       blocks.push(
         renderTable(
@@ -60,16 +59,17 @@ export function renderMarkdown(text: string, resolve: Resolve): Rendered {
     else if (ITEM.test(line)) {
       blocks.push(
         renderList(
-          take((each) => ITEM.test(each) || /^\s+\S/.test(each)),
+          take((each) => ITEM.test(each) || (/^\s+\S/.test(each) && !FENCE.test(each))),
           resolve,
         ),
       );
     } else {
-      const paragraph = take((each) => each.trim() !== '' && !FENCE.test(each) && !HEADING.test(each));
+      at += 1;
+      const paragraph = [line, ...take((each) => each.trim() !== '' && !ENDS_PARAGRAPH.test(each))];
       blocks.push(html`<p>${renderInline(paragraph.join(' '), resolve)}</p>\n`);
     }
   }
-  return { title, body: html`${blocks}` };
+  return html`${blocks}`;
 }
 
 function renderHeading(level: number, heading: string, resolve: Resolve): Html {
