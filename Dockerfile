@@ -24,6 +24,7 @@ COPY --from=packages /app/node_modules ./node_modules
 COPY package.json ./
 COPY migrations ./migrations
 COPY contracts ./contracts
+COPY docs ./docs
 COPY src ./src
 # A user without an account and without rights. It cannot write under /app, and the service writes no files.
 USER 1000:1000

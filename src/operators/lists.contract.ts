@@ -83,7 +83,7 @@ export const LISTS = {
     filters: incidentFilters,
     page: page(Incident).meta({ id: 'IncidentPage', description: 'A page of incidents.' }),
     tag: 'Incidents',
-    summary: 'Incidents, by their begin, the newest first',
+    summary: 'Incidents, by their start, the newest first',
     description:
       'Of a token that is limited to some sources, those of its sources: what concerns all is for tokens without a limit.',
   },

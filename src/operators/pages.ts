@@ -7,6 +7,7 @@ import { events } from './events/pages.ts';
 import { incidents } from './incidents/pages.ts';
 import { jobs } from './jobs/pages.ts';
 import type { Page } from './kernel/console/page.ts';
+import { documentPages } from './kernel/document/documents.pages.ts';
 import { live, liveStream } from './live/pages.ts';
 import { operatorLog } from './operator-log/pages.ts';
 import { outboxOrderPages } from './outbox/orders.pages.ts';
@@ -47,4 +48,5 @@ export const PAGES: readonly Page[] = [
   ...tokenPages,
   ...sessionPages,
   operatorLog,
+  ...documentPages,
 ];

@@ -118,7 +118,7 @@ describeInBrowser('pages that act', (open) => {
     // One is ticked, and decided on alone.
     await follow(page, 'Back to the list');
     await page.getByRole('checkbox').check();
-    await press(page, 'Retry the chosen ones');
+    await press(page, 'Retry selected');
     await press(page, 'Retry 1 event');
     expect(await heading(page)).toBe('1 event retried');
     await bus.received(3);
@@ -168,7 +168,7 @@ describeInBrowser('pages that act', (open) => {
     await page.goto('/console/tokens');
     await page.getByRole('row').filter({ hasText: 'somebody' }).getByRole('link', { name: 'Revoke' }).click();
     await press(page, 'Revoke the token');
-    expect(await heading(page)).toBe('The token is revoked');
+    expect(await heading(page)).toBe('Token revoked');
     expect((await other.get('/console/jobs')).status).toBe(303);
     await page.goto('/console/sessions');
     expect(await page.getByRole('main').innerText()).not.toContain('somebody');
@@ -176,7 +176,7 @@ describeInBrowser('pages that act', (open) => {
     // A value is shown once: not after a reload, which sends the form again.
     await page.goto('/console/tokens/new');
     await page.getByLabel('Name').fill('billing');
-    await press(page, 'Make the token');
+    await press(page, 'Create token');
     expect(await page.locator('code.value').innerText()).toMatch(/^thk_test_/);
     await page.reload();
     expect(await page.locator('code.value').count()).toBe(0);

@@ -3,9 +3,10 @@
 import { expect, test } from 'vitest';
 import type { Page } from 'playwright-core';
 import { address } from '../../src/operators/kernel/view/links.ts';
-import { describeInBrowser, type Look } from '../support/browser.ts';
+import { describeInBrowser, type Look, show } from '../support/browser.ts';
+import { newRequests, type PageRequest } from '../support/console-pages.ts';
 import { signInBrowser } from '../support/console.ts';
-import { faultsIn } from '../support/page-checks.ts';
+import { faultsIn, overflow } from '../support/page-checks.ts';
 import { patience } from '../support/patience.ts';
 import { PUBLICATIONS } from '../support/publications.ts';
 import { completed, deliver, failed, progress } from '../support/sender.ts';
@@ -83,6 +84,48 @@ const WITH_JAVASCRIPT: readonly Look[] = [
   { width: 1280, colorScheme: 'light' },
   { width: 390, colorScheme: 'dark' },
 ];
+const EACH_WIDTH: readonly Look[] = [
+  { width: 1280, colorScheme: 'dark' },
+  { width: 768, colorScheme: 'light' },
+  { width: 390, colorScheme: 'dark' },
+];
+const THE_OTHER_WAY: readonly Look[] = [
+  { width: 1280, colorScheme: 'light' },
+  { width: 768, colorScheme: 'dark' },
+  { width: 390, colorScheme: 'light' },
+];
+/** What no entry of the list of pages leads to. */
+const MORE = [
+  '/console/search',
+  '/console/replays/new',
+  '/console/tokens/new',
+  '/console/docs/operators',
+  '/console/docs/runbook',
+  '/console/docs/subscribers',
+];
+
+const listed = (page: Page) =>
+  page.evaluate<string[]>(
+    `[...document.querySelectorAll('.page > nav a')].map((each) => each.getAttribute('href'))`,
+  );
+
+/** Undefined if each text has a size of the scale, and the present page is named in the list of pages, or on its fold. */
+function outOfOrder(page: Page): Promise<string | undefined> {
+  return page.evaluate<string | undefined>(`(() => {
+    const sizeOf = (each) => parseFloat(getComputedStyle(each).fontSize);
+    const texts = [...document.querySelectorAll('body *')].filter((each) =>
+      [...each.childNodes].some((child) => child.nodeType === 3 && child.data.trim() !== ''));
+    const small = texts.find((each) => sizeOf(each) < 12);
+    if (small) return 'smaller than 12 pixels: ' + small.textContent;
+    if (sizeOf(document.querySelector('h1')) < 22 || sizeOf(document.body) < 14) return 'the title does not lead';
+    const present = document.querySelector('.page > nav [aria-current]');
+    if (present === null) return undefined;
+    const shown = [present, document.querySelector('.menu > summary b')].find((each) => each.checkVisibility());
+    const { left = -1, right = -1 } = shown?.getBoundingClientRect() ?? {};
+    return left >= 0 && right > left && right <= innerWidth && shown.textContent === present.textContent
+      ? undefined : 'the present page is not seen in the list of pages';
+  })()`);
+}
 const WITHOUT_JAVASCRIPT: readonly Look[] = [{ width: 390, colorScheme: 'light' }];
 
 describeInBrowser('the pages of jobs, deliveries, events and publications', (openPage) => {
@@ -158,7 +201,7 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
       await page.getByRole('link', { name: 'job_story' }).click();
       await page.getByRole('button', { name: 'Show the body' }).click();
       expect(await page.locator('.story pre').first().innerText()).toContain('"job_id": "job_story"');
-      await page.getByRole('link', { name: 'answered with 202' }).click();
+      await page.getByRole('link', { name: 'Delivery', exact: true }).click();
       expect(await page.locator('h1').innerText()).toContain('Delivery');
       await page.getByRole('link', { name: 'default:job_story:completed' }).click();
       await page.getByRole('button', { name: 'Show the CloudEvent' }).click();
@@ -187,13 +230,60 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
     },
   );
 
-  test('the row of pages shows the present one where the window is narrow', async () => {
-    await using relay = await startTestService();
-    await using opened = await openPage({ baseUrl: relay.operators, width: 390 });
-    await signInBrowser(opened.context, relay, { role: 'viewer' });
-    await opened.page.goto('/console/sources');
-    const present = await opened.page.locator('.page > nav [aria-current]').boundingBox();
-    expect(present?.x).toBeGreaterThan(0);
-    expect(present?.x).toBeLessThan(390 - (present?.width ?? 0));
-  });
+  test.for(
+    cases(
+      [
+        { data: 'no', looks: EACH_WIDTH },
+        { data: 'much', looks: EACH_WIDTH },
+      ],
+      [
+        { data: 'no', looks: THE_OTHER_WAY },
+        { data: 'much', looks: THE_OTHER_WAY },
+      ],
+    ),
+  )(
+    'with $data data, each page of the console is accessible, fits, and shows where one is, first in $looks.0.colorScheme',
+    { timeout: patience(240_000) },
+    async ({ data, looks }) => {
+      await using relay = await startTestService();
+      await using opened = await openPage({ baseUrl: relay.operators });
+      const { page, context } = opened;
+      await signInBrowser(context, relay, { role: 'admin' });
+      if (data === 'much') await fill(relay);
+      const things = data === 'much' ? await newRequests(relay) : new Map<string, PageRequest>();
+      await page.goto('/console');
+      const paths = [...things]
+        .filter(
+          ([name, { status }]) => name.startsWith('get ') && status === 200 && !name.endsWith('/stream'),
+        )
+        .map(([, { path }]) => path);
+      for (const path of new Set([...(await listed(page)), ...MORE, ...paths])) {
+        await page.goto(path);
+        expect(await faultsIn(page, looks), `on ${path}`).toEqual([]);
+        for (const look of looks) {
+          await show(page, look);
+          expect(await outOfOrder(page), `on ${path} at ${look.width}`).toBe(undefined);
+        }
+      }
+    },
+  );
+
+  test.for(cases([false], [true]))(
+    'where the window is narrow, the pages are in a menu that names the present one, with JavaScript %s',
+    async (javaScriptEnabled) => {
+      await using relay = await startTestService();
+      await using opened = await openPage({ baseUrl: relay.operators, width: 390, javaScriptEnabled });
+      const { page, context } = opened;
+      await signInBrowser(context, relay, { role: 'viewer' });
+      await page.goto('/console/sources');
+      const menu = page.getByText(/^Menu/);
+      expect(await menu.innerText()).toBe('Menu Sources');
+      const jobs = page.getByRole('navigation', { name: 'Pages' }).getByRole('link', { name: 'Jobs' });
+      expect(await jobs.isVisible()).toBe(false);
+      await menu.click();
+      expect(await overflow(page)).toEqual([]);
+      await jobs.click();
+      expect(await page.locator('h1').innerText()).toBe('Jobs');
+    },
+  );
 });

@@ -84,7 +84,7 @@ describeInBrowser('the live page', (open) => {
     await deliver(relay.webhooks, completed(jobId));
     await page.locator('#waiting', { hasText: '1 waiting' }).waitFor();
     expect(await rowOf(page, jobId).count()).toBe(0);
-    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Resume' }).click();
     await rowOf(page, jobId).waitFor();
     expect(await page.locator('#waiting').textContent()).toBe('');
   });

@@ -157,7 +157,7 @@ describeInBrowser('the overview, incidents, search and sources', (open) => {
     await signInBrowser(opened.context, relay);
     await page.goto('/console');
     const waited = page.locator('figure').filter({ has: page.getByRole('img', { name: /^What waited/ }) });
-    expect(await waited.locator('text').first().textContent()).toBe('most: 90 in a minute');
+    expect(await waited.locator('text').first().textContent()).toBe('peak: 90 in a minute');
     expect(await waited.locator('polyline').count()).toBe(4);
     expect(await waited.getByRole('link', { name: 'parked' }).getAttribute('href')).toBe(
       '/console/outbox?state=parked',

@@ -98,7 +98,7 @@ describeInBrowser("the console's script", (open) => {
       permissions: ['clipboard-read', 'clipboard-write'],
     });
     const { page } = opened;
-    await page.getByText('The same from a shell').click();
+    await page.getByText('From the command line').click();
     const copy = page.getByRole('button', { name: 'Copy: Command line' });
     await copy.click();
     await page.locator('[role="status"]', { hasText: 'Copied' }).waitFor({ state: 'attached' });
@@ -127,7 +127,7 @@ describeInBrowser("the console's script", (open) => {
     });
     await page.goto('/console');
     await page.getByText('All is well.').waitFor();
-    await page.getByText('The same from a shell').click();
+    await page.getByText('From the command line').click();
     const link = page.getByRole('link', { name: 'Last 6 hours' });
     await link.focus();
     await deliver(relay.webhooks, { job_id: newJobId(), status: 'unheard_of' });

@@ -108,6 +108,8 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
   return new Map<PageName, PageRequest>([
     ['get ', read('viewer', '/console')],
     ['get /incidents', read('viewer', '/console/incidents')],
+    ['get /docs', read('viewer', '/console/docs')],
+    ['get /docs/:name', read('viewer', '/console/docs/console')],
     ['get /search', read('viewer', '/console/search?q=job_')],
     ['get /jobs', read('viewer', '/console/jobs')],
     ['get /job', read('viewer', `/console/job?${new URLSearchParams(job).toString()}`)],

@@ -1,4 +1,4 @@
-// What is asked of every page of ours: it is accessible, and nothing of it is wider than the window.
+// What is asked of every page of ours: it is accessible, nothing of it is wider than the window, and what can be pressed is in reach.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,12 +15,12 @@ const OPTIONS = { resultTypes: ['violations'], preload: false };
 const TIMERS_THAT_RUN = `if (matchMedia('(scripting: none)').matches)
   window.setTimeout = (run) => { Promise.resolve().then(run); return 0; }`;
 
-/** Nothing if the page is accessible and fits in each of the looks; else one line for each fault. Ends with the last look. */
+/** Nothing if the page is accessible, fits, and has what can be pressed in reach in each of the looks; else one line for each fault. Ends with the last look. */
 export async function faultsIn(page: Page, looks: readonly Look[]): Promise<string[]> {
   const faults: string[] = [];
   for (const look of looks) {
     await show(page, look);
-    const found = [...(await axeViolations(page)), ...(await overflow(page))];
+    const found = [...(await axeViolations(page)), ...(await overflow(page)), ...(await outOfReach(page))];
     faults.push(...found.map((fault) => `${look.width} pixels, ${look.colorScheme}: ${fault}`));
   }
   return faults;
@@ -49,5 +49,26 @@ export function overflow(page: Page): Promise<string[]> {
     );
     const names = beyond.map((each) => each.tagName.toLowerCase() + (each.id && '#' + each.id));
     return [scrollWidth + ' > ' + clientWidth + ' pixels', ...names.slice(0, 5)];
+  })()`);
+}
+
+/**
+ * What can be pressed and is beyond the window's side: buttons where nothing can be scrolled to show them, and the actions of a row
+ * even then.
+ */
+function outOfReach(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`(() => {
+    const width = document.documentElement.clientWidth;
+    const isSeen = (each) => each.checkVisibility({ contentVisibilityAuto: true }) && !each.closest('.unseen, .skip');
+    const isBeyond = (each) => {
+      const { left, right } = each.getBoundingClientRect();
+      return right > width + 1 || left < -1;
+    };
+    const scrolls = (each) => each !== null && (
+      ['auto', 'scroll'].includes(getComputedStyle(each).overflowX) || scrolls(each.parentElement));
+    const buttons = [...document.querySelectorAll('button, .button, summary')].filter((each) => !scrolls(each));
+    return [...buttons, ...document.querySelectorAll('td.act a')]
+      .filter((each) => isSeen(each) && isBeyond(each))
+      .map((each) => 'out of reach: ' + each.textContent.trim());
   })()`);
 }

@@ -40,7 +40,7 @@ test('its labels say what package.json says', () => {
 
 test('the image has every folder of ours that the service reads, and the build gets it', () => {
   const ignored = read('.dockerignore');
-  for (const folder of ['migrations', 'contracts', 'src']) {
+  for (const folder of ['migrations', 'contracts', 'docs', 'src']) {
     expect(of('COPY')).toContain(`COPY ${folder} ./${folder}`);
     expect(ignored).toContain(`\n!${folder}\n`);
   }

@@ -112,7 +112,7 @@ export function createOperatorsClient(options: HttpClientOptions) {
     /** Sends a test message to each channel that is told of incidents. */
     testAlerts: (key = newKey()) => act('/alerts/test', answers.alertTest, key),
 
-    /** What an id, an error code, a source or the begin of a job's id leads to. */
+    /** What an id, an error code, a source or the beginning of a job's id leads to. */
     search: (text: string) => get('/search', answers.search, { q: text }),
 
     /** A whole list as NDJSON or CSV. The operator log records it. */

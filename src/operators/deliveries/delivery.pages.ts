@@ -31,7 +31,7 @@ async function view(visit: Visit, shown: Shown = {}): Promise<View> {
   if (delivery === undefined) {
     return missing(
       'delivery',
-      html`Its day may be over: deliveries are dropped after <code>RETENTION_DAYS</code>. Look in <a href="/console/deliveries">the list</a>.`,
+      html`It may have expired: deliveries are deleted after <code>RETENTION_DAYS</code> days. Look in <a href="/console/deliveries">the list</a>.`,
     );
   }
   return {
@@ -57,14 +57,14 @@ function renderBodyPart({ calls }: Visit, delivery: DeliveryDetail, shown: Conte
   if (!delivery.body_kept) {
     return html`<p class="dim">The body is not kept. Bodies of duplicate, refused and unauthorized deliveries never are.</p>`;
   }
-  if (!calls.may(BODY)) return html`<p class="dim">Bodies are for the role auditor and above.</p>`;
+  if (!calls.may(BODY)) return html`<p class="dim">Only the role auditor and above may see bodies.</p>`;
   const action = `/console/deliveries/${delivery.id}`;
   return html`${shown}
 <div class="actions">${
     shown === undefined &&
     html`<form method="post" action="${action}/body#body"><button>Show the body</button></form>`
-  }<form method="post" action="${action}/download"><button>Download it</button></form></div>
-<p class="hint">Each reading is a line of the operator log.</p>`;
+  }<form method="post" action="${action}/download"><button>Download</button></form></div>
+<p class="hint">Each view is recorded in the operator log.</p>`;
 }
 
 function renderDifferencePart({ calls }: Visit, { id, outcome }: DeliveryDetail, shown: Content): Content {
@@ -73,7 +73,7 @@ function renderDifferencePart({ calls }: Visit, { id, outcome }: DeliveryDetail,
 ${
   shown ??
   html`<form method="post" action="/console/deliveries/${id}/difference#difference"><button>Compare the two bodies</button></form>
-<p class="hint">Both readings are lines of the operator log.</p>`
+<p class="hint">Both views are recorded in the operator log.</p>`
 }`;
 }
 

@@ -14,7 +14,7 @@ export function renderDifference({
   differences,
   has_more: hasMore,
 }: z.output<typeof Difference>): Content {
-  return html`<p>The event ${idLink(eventHref(event.id), event.id)} was made by <a href="${deliveryHref(first.id)}">the delivery of ${utc(first.received_at)}</a>.</p>
+  return html`<p>The event ${idLink(eventHref(event.id), event.id)} was created by <a href="${deliveryHref(first.id)}">the delivery of ${utc(first.received_at)}</a>.</p>
 ${renderTable({
   caption: 'What differs',
   columns: [

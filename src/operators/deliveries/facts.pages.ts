@@ -23,7 +23,7 @@ export function renderDeliveryFacts(delivery: DeliveryDetail): Content {
     [EVENT_WORDS[delivery.outcome] ?? 'Event', eventId !== null && idLink(eventHref(eventId), eventId)],
     ['Path', id(delivery.path)],
     ['From', id(delivery.remote_address)],
-    ['Through the proxy', id(delivery.peer_address)],
+    ['Via proxy', id(delivery.peer_address)],
     ['Signed with the secret', id(delivery.secret_fingerprint)],
     ['Body', delivery.body_bytes !== null && `${sizeWithBytes(delivery.body_bytes)}`],
     ['SHA-256 of the body', id(delivery.body_sha256)],
@@ -35,10 +35,10 @@ export function renderDeliveryFacts(delivery: DeliveryDetail): Content {
 }
 
 const EVENT_WORDS: Readonly<Record<string, string>> = {
-  accepted: 'Made the event',
+  accepted: 'Created the event',
   duplicate: 'Repeated the event',
   conflict: 'Contradicts the event',
-  quarantined: 'Made the event',
+  quarantined: 'Created the event',
 };
 
 const sizeWithBytes = (bytes: number) =>

@@ -30,7 +30,7 @@ async function view(visit: Visit, eventId: string, message?: SentCloudEventShape
 <h2>Publications</h2>
 ${renderPublications(event)}
 ${visit.calls.may('createReplay') && html`<p class="actions"><a class="button" href="${address('/console/replays/new', { event_ids: event.id })}">Replay …</a></p>`}
-<h2 id="message">As a subscriber gets it</h2>
+<h2 id="message">As subscribers receive it</h2>
 ${message === undefined ? renderButton(visit, event) : renderMessage(message, event)}`,
     sameAs: sameAs(visit.origin, {
       command: ['events', 'show', event.id],
@@ -62,7 +62,7 @@ const renderEventFacts = (event: Event): Content =>
     ['Error code', id(event.error_code)],
     ['Recorded (UTC)', utc(event.recorded_at)],
     ['Occurred (UTC)', utc(event.occurred_at)],
-    ['Late', event.late && 'yes: it came after a later state of its job'],
+    ['Late', event.late && 'yes, it arrived after a later state of its job'],
     ['Delivery', html`<a class="id" href="${deliveryHref(event.delivery_id)}">${event.delivery_id}</a>`],
     ['Repeated', event.repeats > 0 && `${exact(event.repeats)} ${event.repeats === 1 ? 'time' : 'times'}`],
     ['Sequence', event.sequence],
@@ -93,7 +93,7 @@ function renderPublications({ id: eventId, publications }: Event): Content {
       { head: 'Queue', cell: ({ queue }) => id(queue), isOptional: true },
     ],
     items: publications,
-    empty: html`It was not published yet. It waits in <a href="/console/outbox">the outbox</a>.`,
+    empty: html`Not published yet: it waits in <a href="/console/outbox">the outbox</a>.`,
   })}${
     publications.length === PUBLICATIONS_SHOWN_MAX &&
     html`<p><a href="${address('/console/publications', { event_id: eventId })}">All publications of this event</a></p>`
@@ -101,9 +101,10 @@ function renderPublications({ id: eventId, publications }: Event): Content {
 }
 
 function renderButton({ calls }: Visit, event: Event): Content {
-  if (!calls.may(MESSAGE)) return html`<p class="dim">The message is for the role auditor and above.</p>`;
+  if (!calls.may(MESSAGE))
+    return html`<p class="dim">Only the role auditor and above may see the message.</p>`;
   return html`<form method="post" action="${eventHref(event.id)}#message"><input type="hidden" name="id" value="${event.id}"><button>Show the CloudEvent</button></form>
-<p class="hint">It is made from the body of the delivery. Each reading is a line of the operator log.</p>`;
+<p class="hint">It is made from the body of the delivery. Each view is recorded in the operator log.</p>`;
 }
 
 function renderMessage(message: SentCloudEventShape, { id: eventId }: Event): Content {
@@ -117,7 +118,7 @@ function renderMessage(message: SentCloudEventShape, { id: eventId }: Event): Co
   ])}
 ${renderText(prettyJson(message.body) ?? message.body)}
 <details><summary>As it is published, on one line</summary>${renderText(message.body)}</details>
-<form method="post" action="/console/event/download"><input type="hidden" name="id" value="${eventId}"><button>Download it</button></form>`;
+<form method="post" action="/console/event/download"><input type="hidden" name="id" value="${eventId}"><button>Download</button></form>`;
 }
 
 const askMessage = (visit: Visit, eventId: string) =>

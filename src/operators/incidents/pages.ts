@@ -23,7 +23,7 @@ export const INCIDENT_CELLS: Cells<'incidents'> = {
 
 const RUNBOOK: Column<Incident> = {
   head: 'What to do',
-  cell: ({ condition }) => runbook(condition),
+  cell: ({ condition }) => runbook(condition, `runbook: ${condition}`),
   form: 'long',
 };
 
@@ -33,5 +33,5 @@ export const incidents = listPage({
   first: ['state', 'condition', 'severity', 'source', 'from', 'to'],
   cells: INCIDENT_CELLS,
   withColumns: (own) => [...own, RUNBOOK],
-  empty: html`There was none. What an operator has to know of, such as events that are not published, is kept here from its begin to its end.`,
+  empty: html`There have been none. What an operator has to know about, such as events that are not being published, is recorded here from start to end.`,
 });

@@ -2,6 +2,7 @@
 
 import { CONDITIONS, type ConditionName } from '../../base/conditions.ts';
 import { type Content, html } from '../../web/index.ts';
+import { documentHref } from '../kernel/view/documents.ts';
 import { address, sourceHref } from '../kernel/view/links.ts';
 
 /** `beganAt`: since when, where that is known. */
@@ -39,5 +40,6 @@ export function placeOf(name: string, subject: string | null, beganAt?: string):
   return isKnown(name) ? PLACES[name](subject ?? undefined, beganAt) : undefined;
 }
 
-/** As the other documents are named on pages. */
-export const runbook = (name: string): Content => html`docs/runbook.md#${name}`;
+/** A newer replica may have written one that this runbook has no section for: then the runbook itself. */
+export const runbook = (name: string, text: string): Content =>
+  html`<a href="${documentHref('runbook', isKnown(name) ? name : undefined)}">${text}</a>`;

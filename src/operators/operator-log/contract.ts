@@ -49,13 +49,13 @@ export const LogLine = z
 
 export const logFilters = {
   actor: filter(plain(100), {
-    label: 'By (token’s name)',
+    label: 'Token name',
     option: 'actor',
     takes: 'NAME',
     help: 'only by the token of this name',
   }),
   token_id: filter(plain(100), {
-    label: 'By (token’s id)',
+    label: 'Token id',
     option: 'token',
     takes: 'ID',
     help: 'only by this token',
@@ -67,7 +67,7 @@ export const logFilters = {
     help: 'body.read, export, replay.create, quarantine.release, outbox.retry, token.create, …',
   }),
   subject: filter(plain(256), {
-    label: 'What it was done to',
+    label: 'Subject',
     option: 'subject',
     takes: 'ID',
     help: 'only what was done to this delivery, event, replay or token',
@@ -92,8 +92,8 @@ export const logColumns = columnsOf<z.infer<typeof LogLine>>()({
   at: { head: 'at (UTC)', look: 'time' },
   actor: { head: 'who', look: 'name' },
   role: { head: 'role', look: 'word', isMinor: true },
-  action: { head: 'did', look: 'word' },
-  subject: { head: 'to', look: 'id' },
+  action: { head: 'action', look: 'word' },
+  subject: { head: 'subject', look: 'id' },
   detail: { head: 'details', look: 'text', of: ({ detail }) => actionDetails(detail ?? {}) },
   source: { head: 'source', look: 'name' },
   remote_address: { head: 'from', look: 'word', isMinor: true },

@@ -12,8 +12,8 @@ export const operatorLog = listPage({
   name: 'operator-log',
   title: 'Operator log',
   first: ['action', 'actor', 'subject', 'from', 'to'],
-  cells: { subject: (line) => subjectOf(line), detail: { cell: (line) => detailsOf(line), form: 'long' } },
-  empty: 'Whatever an operator reads of bodies or changes leaves a line here.',
+  cells: { subject: (line) => subjectOf(line), detail: { cell: (line) => detailsOf(line), form: 'wide' } },
+  empty: 'Each change by an operator, and each body that one reads, leaves a line here.',
 });
 
 /** By the first word of the action. The subject of a read body is the delivery's id. */

@@ -37,7 +37,7 @@ export async function outboxGroups(
     before: [
       {
         head: 'State',
-        cell: (group) => html`${state(group.state)}${group.copies && ' copies of replays'}`,
+        cell: (group) => html`${state(group.state)}${group.copies && ', copies of replays'}`,
         form: 'brief',
       },
     ],
@@ -52,5 +52,5 @@ function onGroup(
 ): Content {
   if (copies || value === null || queue !== undefined || now === 'pending') return undefined;
   const wanted = { all: 'true', ...(source !== undefined && { source }), ...filter } as const;
-  return html`<a href="${orderHref('outbox/retry', wanted)}">Retry all</a> <a href="${orderHref('outbox/discard', wanted)}">Discard all</a>`;
+  return html`<a href="${orderHref('outbox/retry', wanted)}">Retry all</a> <a class="drastic" href="${orderHref('outbox/discard', wanted)}">Discard all</a>`;
 }

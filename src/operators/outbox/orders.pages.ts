@@ -45,7 +45,7 @@ const retry = orderPages<Entry, EntryItem>({
     past: 'retried',
     noun: 'event',
     effect:
-      'They become pending, with all attempts anew, and are published with their original ids. One that was nacked may be in some queues already: each of its up to five attempts can bring these another copy.',
+      'They become pending again with a fresh set of attempts, and keep their original ids. One that was nacked may be in some queues already: each of its attempts, up to five, can put another copy there.',
   },
 });
 
@@ -57,7 +57,7 @@ const discard = orderPages<Entry, EntryItem>({
     past: 'discarded',
     noun: 'event',
     effect:
-      'They leave the outbox and are not published. Later events of their jobs go on. The ledger keeps them, and a replay can publish them.',
+      'They leave the outbox and are not published. Later events of their jobs are published. The ledger keeps them, and a replay can publish them.',
   },
   isFinal: true,
 });

@@ -5,8 +5,9 @@ import type { PageOf } from '../kernel/console/calls.ts';
 import type { Visit } from '../kernel/console/page.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
 import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { type Figure, renderFigures } from '../kernel/view/figures.ts';
 import { address } from '../kernel/view/links.ts';
-import { capped, counted } from '../kernel/view/numbers.ts';
+import { capped } from '../kernel/view/numbers.ts';
 import type { Column } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
 import { type OrderName } from '../orders.contract.ts';
@@ -18,22 +19,29 @@ import { PARKABLE, WAITING } from './orders.contract.ts';
 /** Copies of replays are decided on by their replay. */
 const isOpen = ({ replay_id: replay }: Entry) => replay === null;
 
+type Decision = {
+  readonly name: OrderName;
+  readonly verb: string;
+  readonly from: readonly string[];
+  readonly isFinal?: true;
+};
+
 /** What can be decided on an entry, in its state. */
-function decisionsIn(state: string): readonly { readonly name: OrderName; readonly verb: string }[] {
+function decisionsIn(state: string): readonly Decision[] {
   return DECISIONS.filter(({ from }) => from.some((one) => one === state));
 }
 
 const DECISIONS = [
   { name: 'outbox/retry', verb: 'Retry', from: WAITING },
-  { name: 'outbox/discard', verb: 'Discard', from: WAITING },
   { name: 'outbox/park', verb: 'Park', from: PARKABLE },
-] as const;
+  { name: 'outbox/discard', verb: 'Discard', from: WAITING, isFinal: true },
+] as const satisfies readonly Decision[];
 
 const CHOOSE: Column<Entry> = {
-  head: 'Choose',
+  head: 'Select',
   cell: (entry) => isOpen(entry) && tick(entry.id, entry.event_id),
 };
-const DECIDE: Column<Entry> = { head: 'Decide', cell: (entry) => decisions(entry), form: 'brief' };
+const DECIDE: Column<Entry> = { head: 'Actions', cell: (entry) => decisions(entry), form: 'act' };
 
 export const outbox = listPage({
   name: 'outbox',
@@ -41,7 +49,7 @@ export const outbox = listPage({
   first: ['state', 'source', 'job_id', 'copies'],
   cells: ENTRY_CELLS,
   withColumns: (own, { calls }) => (calls.may('retryEntries') ? [CHOOSE, ...own, DECIDE] : own),
-  empty: html`Nothing waits: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
+  empty: html`Nothing is waiting: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
   above: async (page, visit, filters) =>
     html`${await brokerNotice(page, visit)}${countsOf(page)}${await outboxGroups(visit, filters)}`,
   around: (table, { items }, { calls }, filters) =>
@@ -53,21 +61,23 @@ async function brokerNotice({ counts, copies }: PageOf<'outbox'>, { readiness }:
   const { rabbitmq } = await readiness();
   if (rabbitmq === 'connected' || counts.pending + copies === 0) return undefined;
   const why = rabbitmq === 'blocked' ? 'takes no more messages' : 'cannot be reached';
-  return html`<div class="notice bad"><p><strong class="state bad">RabbitMQ ${why}.</strong> What is pending waits for it, and goes on by itself.</p></div>`;
+  return html`<div class="notice bad"><p><strong class="state bad">RabbitMQ ${why}.</strong> Pending events wait for it, and go out by themselves when it is back.</p></div>`;
 }
 
 const decisions = (entry: Entry): Content =>
   isOpen(entry) &&
   decisionsIn(entry.state).map(
-    ({ name, verb }) => html`<a href="${orderHref(name, { ids: entry.id })}">${verb}</a> `,
+    ({ name, verb, isFinal }) =>
+      html`<a${isFinal && html` class="drastic"`} href="${orderHref(name, { ids: entry.id })}">${verb}</a> `,
   );
 
 function orders(table: Content, items: readonly Entry[], filters: Readonly<Record<string, string>>): Content {
   if (!items.some(isOpen)) {
-    return html`${table}<p class="hint">A replay decides on its copies: open it to resume or cancel it.</p>`;
+    return html`${table}<p class="hint">These are copies of replays. Open their replay to resume or cancel it.</p>`;
   }
   const buttons = DECISIONS.map(
-    ({ name, verb }) => html`<button formaction="/console/${name}">${verb} the chosen ones</button> `,
+    ({ name, verb, isFinal }: Decision) =>
+      html`<button${isFinal && html` class="drastic"`} formaction="/console/${name}">${verb} selected</button> `,
   );
   return html`<form action="${OUTBOX}/retry">${table}
 <p class="actions">${buttons}${all(filters)}</p></form>`;
@@ -78,12 +88,12 @@ function all({ state: now, copies, queue, ...filters }: Readonly<Record<string, 
   if (now === undefined || copies === 'true' || queue !== undefined) {
     const stateLink = (state: string) =>
       html`<a href="${address(OUTBOX, { ...filters, state })}">${state}</a>`;
-    return html` <span class="hint">To decide on all that match, choose the state ${stateLink('pending')}, ${stateLink('returned')} or ${stateLink('parked')}.</span>`;
+    return html` <span class="hint">To act on all that match, filter by one state: ${stateLink('pending')}, ${stateLink('returned')} or ${stateLink('parked')}.</span>`;
   }
   const wanted = { all: 'true', state: now, ...filters } as const;
   return decisionsIn(now).map(
-    ({ name, verb }) =>
-      html` <a class="button" href="${orderHref(name, wanted)}">${verb} all that match …</a>`,
+    ({ name, verb, isFinal }) =>
+      html` <a class="button${isFinal && ' drastic'}" href="${orderHref(name, wanted)}">${verb} all that match …</a>`,
   );
 }
 
@@ -93,7 +103,21 @@ function countsOf({
   counts_complete: isComplete,
   oldest_pending_at: oldest,
 }: PageOf<'outbox'>): Content {
-  const one = (name: 'pending' | 'returned' | 'parked') =>
-    html`<a href="${address(OUTBOX, { state: name, copies: 'false' })}">${capped(counts[name], isComplete)} ${name}</a>`;
-  return html`<p>${one('pending')}${oldest !== null && html`, the oldest of ${utc(oldest)}`} · ${one('returned')} · ${one('parked')} · <a href="${address(OUTBOX, { copies: 'true' })}">${counted(copies, 'copy', isComplete)} of replays</a></p>`;
+  const one = (name: 'pending' | 'returned' | 'parked', more?: Content): Figure => ({
+    value: capped(counts[name], isComplete),
+    name,
+    href: address(OUTBOX, { state: name, copies: 'false' }),
+    isDue: name !== 'pending' && counts[name] > 0,
+    more,
+  });
+  return renderFigures([
+    one('pending', oldest !== null && html`oldest: ${utc(oldest)}`),
+    one('returned'),
+    one('parked'),
+    {
+      value: capped(copies, isComplete),
+      name: copies === 1 && isComplete ? 'copy of replays' : 'copies of replays',
+      href: address(OUTBOX, { copies: 'true' }),
+    },
+  ]);
 }

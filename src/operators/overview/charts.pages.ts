@@ -1,7 +1,7 @@
 // The charts of the overview, each with its table.
 
 import { type Html, html } from '../../web/index.ts';
-import { barChart, lineChart, type Series } from '../kernel/view/chart.ts';
+import { barChart, emptyChart, lineChart, type Series } from '../kernel/view/chart.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
@@ -61,7 +61,7 @@ function countsChart(
   const series = countSeries(counted, steps, stats, source);
   const noun = counted === 'deliveries' ? 'delivery' : 'publication';
   const all = Object.values(stats.total[counted]).reduce((sum, count) => sum + count, 0);
-  if (all === 0) return html`<p class="empty">No ${noun} in the last ${span}.</p>`;
+  if (all === 0) return emptyChart(title, `No ${counted} in the last ${span}.`);
   const parts = series.map(({ name, total }) => `${total} ${name}`).join(', ');
   return html`${barChart({
     id,
@@ -70,7 +70,7 @@ function countsChart(
     summary: `${countedOf(all, noun, counted)} in the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
+    scale: (top) => `peak: ${exact(top)} in ${stepName(stats.step)}`,
     hrefs: stepLists(counted, steps, stats, source),
   })}
 ${tableOf({ title, steps, series, shown: (value) => exact(value) })}`;
@@ -88,7 +88,7 @@ function timesChart(
     ...(measure === 'lag_ms' ? oldestSeries(steps, duration) : []),
   ];
   if (series.length === 0)
-    return html`<p class="empty">${title}: nothing was measured in the last ${span}.</p>`;
+    return html`<div>${emptyChart(title, `Nothing to measure in the last ${span}.`)}</div>`;
   const parts = series.map((each) => `${each.name} ${each.total}`).join(', ');
   return html`<div>${lineChart({
     id,
@@ -97,7 +97,7 @@ function timesChart(
     summary: `In the last ${span}: ${parts}.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `up to ${duration(top)} in ${stepName(stats.step)}`,
+    scale: (top) => `peak: ${duration(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => duration(value) ?? '' })}</div>`;
 }
@@ -107,8 +107,8 @@ function waitsChart({ stats, steps, span }: ChartsOptions): Html | undefined {
   if (stats.waits.length === 0) return undefined;
   const series = waitsSeries(steps);
   const isEmpty = series.every(({ values }) => values.every((value) => (value ?? 0) === 0));
-  if (isEmpty) return html`<p class="empty">Nothing waited in the last ${span}.</p>`;
   const title = 'What waited';
+  if (isEmpty) return emptyChart(title, `Nothing waited in the last ${span}.`);
   return html`${lineChart({
     id: 'waits',
     title,
@@ -116,7 +116,7 @@ function waitsChart({ stats, steps, span }: ChartsOptions): Html | undefined {
     summary: `At last: ${series.map(({ name, total }) => `${total ?? 0} ${name}`).join(', ')}.`,
     steps: steps.map(({ at }) => at),
     series,
-    scale: (top) => `most: ${exact(top)} in ${stepName(stats.step)}`,
+    scale: (top) => `peak: ${exact(top)} in ${stepName(stats.step)}`,
   })}
 ${tableOf({ title, steps, series, shown: (value) => exact(value) })}`;
 }

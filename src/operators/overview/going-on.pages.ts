@@ -76,17 +76,18 @@ export function renderGoingOn(
 
 /** Behind what is said: since when, how much waited, and what to do. */
 export function timesOf({ name, incident }: GoingOn, nowMs: number): Content {
-  if (incident === null) return html` <span class="dim">Not an incident yet: ${runbook(name)}</span>`;
+  if (incident === null)
+    return html` <span class="dim">Not an incident yet. ${runbook(name, 'What to do')}</span>`;
   const { began_at: begin, events_waited: waited, decided_by: by } = incident;
   const seconds = Math.max(0, (nowMs - Date.parse(begin)) / 1_000);
-  return html` <span class="dim">Since ${utc(begin)}, for ${span(seconds)}${waited > 0 && `; up to ${exact(waited)} events waited`}${by.length > 0 && `; decided by ${seen(by.join(', '))}`}: ${runbook(name)}</span>`;
+  return html` <span class="dim">Since ${utc(begin)}, for ${span(seconds)}${waited > 0 && `; up to ${exact(waited)} events waited`}${by.length > 0 && `; decided by ${seen(by.join(', '))}`}. ${runbook(name, 'What to do')}</span>`;
 }
 
 /** Without those who look a week later: nothing where nothing was. */
 export function renderWhatWas({ was }: Incidents): Html | undefined {
   if (was.length === 0) return undefined;
-  return html`<section><h2>What was</h2>
-${renderTable({ caption: 'The last incidents', columns: COLUMNS, items: was, empty: '' })}
+  return html`<section><h2>Recent incidents</h2>
+${renderTable({ caption: 'Recent incidents', columns: COLUMNS, items: was, empty: '' })}
 <p><a href="/console/incidents">All incidents</a></p></section>`;
 }
 

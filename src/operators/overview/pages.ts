@@ -4,6 +4,7 @@ import { type Content, type Html, html } from '../../web/index.ts';
 import { get, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
+import { type Figure, renderFigures } from '../kernel/view/figures.ts';
 import { address } from '../kernel/view/links.ts';
 import { capped } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
@@ -41,10 +42,11 @@ export const overview = get(
       title: 'Overview',
       refreshS: REFRESH_S,
       body: html`${renderVerdict(situation)}
+${renderWaiting(situation)}
 ${renderWhatWas(incidents)}
 <div class="spread">${renderRanges({ chosen: range, source })}${sourceForm(visit, range, source)}</div>
 ${renderCharts({ stats, steps: stepsOf(stats), span: name, source })}
-<div class="halves">${renderWaiting(situation)}${renderService(situation)}</div>
+${renderService(situation)}
 ${renderReplicas(situation.replicas)}`,
       sameAs: sameAs(visit.origin, {
         command: ['stats', '--step', `${stepS / 60}m`],
@@ -92,22 +94,27 @@ function sourceForm({ sources }: Visit, range: Range, source: string | undefined
 <label>Source <select name="source"><option value="">all</option>${all.map((each) => html`<option${each === source && html` selected`}>${each}</option>`)}</select></label><button>Show</button></form>`;
 }
 
-const entry = (href: string, { count, isExact }: Count) =>
-  count === 0 && isExact ? '0' : html`<a href="${href}">${capped(count, isExact)}</a>`;
 const inOutbox = (name: string) => address('/console/outbox', { state: name });
 
+const due = ({ count, isExact }: Count, name: string, href: string): Figure => ({
+  value: capped(count, isExact),
+  name,
+  href,
+  isDue: count > 0,
+});
+
 function renderWaiting({ pending, returned, parked, quarantined, stuck, oldestPendingAt }: Situation): Html {
-  return html`<section><h2>What waits</h2>
-${renderFacts([
-  [
-    'Events to publish',
-    html`${entry(inOutbox('pending'), pending)}${oldestPendingAt !== null && html`, the oldest since ${utc(oldestPendingAt)}`}`,
-  ],
-  ['Returned events', entry(inOutbox('returned'), returned)],
-  ['Parked events', entry(inOutbox('parked'), parked)],
-  ['Deliveries in quarantine', entry('/console/quarantine', quarantined)],
-  ['Stuck jobs', entry(address('/console/jobs', { state: 'stuck' }), stuck)],
-])}</section>`;
+  return html`<section aria-label="What waits">${renderFigures([
+    {
+      ...due(pending, 'events to publish', inOutbox('pending')),
+      isDue: false,
+      more: oldestPendingAt !== null && html`oldest: ${utc(oldestPendingAt)}`,
+    },
+    due(returned, 'returned events', inOutbox('returned')),
+    due(parked, 'parked events', inOutbox('parked')),
+    due(quarantined, 'in quarantine', '/console/quarantine'),
+    due(stuck, 'stuck jobs', address('/console/jobs', { state: 'stuck' })),
+  ])}</section>`;
 }
 
 function renderService({ readiness, replicas }: Situation): Html {

@@ -4,6 +4,7 @@
 import type { ConditionName } from '../../base/conditions.ts';
 import type { Readiness } from '../../http/index.ts';
 import { type Content, type Html, html } from '../../web/index.ts';
+import { documentHref } from '../kernel/view/documents.ts';
 import { capped, counted } from '../kernel/view/numbers.ts';
 import { ago, span, utc } from '../kernel/view/times.ts';
 import type { DatabaseLoss, Replica } from '../replicas/contract.ts';
@@ -49,18 +50,18 @@ export function renderVerdict(situation: Situation): Html {
   };
   const shown = (severity: GoingOn['severity']) => renderGoingOn(unsaid, severity, nowMs);
   const boxes = [
-    box('bad', 'Something does not work.', [...troubles.map(withTimes), ...shown('critical')]),
+    box('bad', 'Something is not working.', [...troubles.map(withTimes), ...shown('critical')]),
     box('warn', 'Needs a decision.', decisions.map(withTimes)),
-    box('warn', 'Needs a look.', shown('warning')),
+    box('warn', 'Needs attention.', shown('warning')),
   ].filter((each) => each !== undefined);
   if (boxes.length > 0) return html`${boxes}`;
-  return html`<p class="notice good"><strong class="state good">All is well.</strong> Nothing needs a decision.</p>`;
+  return html`<div class="notice verdict good"><p><strong class="state good">All is well.</strong> Nothing needs a decision.</p></div>`;
 }
 
 const box = (meaning: 'bad' | 'warn', heading: string, lines: readonly Content[]): Html | undefined =>
   lines.length === 0
     ? undefined
-    : html`<div class="notice ${meaning}"><p><strong class="state ${meaning}">${heading}</strong></p><ul>${lines.map((line) => html`<li>${line}</li>`)}</ul></div>\n`;
+    : html`<div class="notice verdict ${meaning}"><p><strong class="state ${meaning}">${heading}</strong></p><ul>${lines.map((line) => html`<li>${line}</li>`)}</ul></div>\n`;
 
 const entry = (
   of: ConditionName | undefined,
@@ -97,7 +98,7 @@ function decisionsOf({ quarantined, returned, parked, pausedReplays, stuck }: Si
     ...entry('stuck-jobs', {
       href: '/console/jobs?state=stuck',
       what: `${counted(stuck.count, 'job', stuck.isExact)} stuck`,
-      why: 'without an end for more than an hour. Ask the sender.',
+      why: 'no end reported for more than an hour. Ask the sender.',
       count: stuck,
     }),
   ];
@@ -135,7 +136,7 @@ function troublesOf(situation: Situation): Line[] {
     [
       undefined,
       loss !== null &&
-        html`The database went back in time (docs/backup.md). What was accepted ${loss.kept_until !== null && html`after ${utc(loss.kept_until)} and `}until ${utc(loss.acknowledged_at)} is gone, or a part of it. <a href="/console/operator-log?action=database.loss">How it was found</a>.`,
+        html`The database went back in time (<a href="${documentHref('backup')}">what to do</a>). What was accepted ${loss.kept_until !== null && html`after ${utc(loss.kept_until)} and `}until ${utc(loss.acknowledged_at)} is gone, or a part of it. <a href="/console/operator-log?action=database.loss">How it was found</a>.`,
     ],
     ['broker-away', BROKER[readiness.rabbitmq]],
     [undefined, readiness.queue === 'full' && 'The write queue is full: senders are answered with 503.'],

@@ -27,7 +27,7 @@ const CELLS: Cells<'quarantine'> = {
 };
 
 const CHOOSE: Column<Delivery> = {
-  head: 'Choose',
+  head: 'Select',
   cell: (delivery) => isOpen(delivery) && tick(delivery.id, `the delivery of ${delivery.received_at}`),
 };
 const DECIDED: Column<Delivery> = {
@@ -35,7 +35,7 @@ const DECIDED: Column<Delivery> = {
   cell: (delivery) => decided(delivery),
   isOptional: true,
 };
-const DECIDE: Column<Delivery> = { head: 'Decide', cell: (delivery) => decisions(delivery), form: 'brief' };
+const DECIDE: Column<Delivery> = { head: 'Actions', cell: (delivery) => decisions(delivery), form: 'act' };
 
 const quarantine = listPage({
   name: 'quarantine',
@@ -44,13 +44,13 @@ const quarantine = listPage({
   cells: CELLS,
   withColumns: (own, { calls }) =>
     calls.may('releaseDeliveries') ? [CHOOSE, ...own, DECIDED, DECIDE] : [...own, DECIDED],
-  empty: html`Nothing waits here. An authentic delivery that we cannot understand, such as one with an unknown status, is kept here until somebody decides.`,
+  empty: html`Nothing is waiting. A delivery with a valid signature that we cannot understand, such as one with an unknown status, is held here until somebody decides.`,
   above: (_page, visit, filters) => groups(visit, filters),
   around: (table, _page, visit, filters) =>
     !visit.calls.may('releaseDeliveries')
       ? table
       : html`<form action="${PATH}/release">${table}
-<p class="actions"><button>Release the chosen ones</button> <button formaction="${PATH}/discard">Discard the chosen ones</button>${all(filters)}</p></form>`,
+<p class="actions"><button>Release selected</button> <button class="drastic" formaction="${PATH}/discard">Discard selected</button>${all(filters)}</p></form>`,
 });
 
 const decided = ({
@@ -65,13 +65,13 @@ const decided = ({
 
 const decisions = (delivery: Delivery): Content =>
   isOpen(delivery) &&
-  html`<a href="${orderHref('quarantine/release', { ids: delivery.id })}">Release</a> <a href="${orderHref('quarantine/discard', { ids: delivery.id })}">Discard</a>`;
+  html`<a href="${orderHref('quarantine/release', { ids: delivery.id })}">Release</a> <a class="drastic" href="${orderHref('quarantine/discard', { ids: delivery.id })}">Discard</a>`;
 
 /** What was decided on is not decided on again. */
 function all({ state: now = 'waiting', ...filters }: Readonly<Record<string, string>>): Content {
   if (now !== 'waiting') return undefined;
   const wanted = { all: 'true', ...filters } as const;
-  return html` <a class="button" href="${orderHref('quarantine/release', wanted)}">Release all that match …</a> <a class="button" href="${orderHref('quarantine/discard', wanted)}">Discard all that match …</a>`;
+  return html` <a class="button" href="${orderHref('quarantine/release', wanted)}">Release all that match …</a> <a class="button drastic" href="${orderHref('quarantine/discard', wanted)}">Discard all that match …</a>`;
 }
 
 const BY = ['reason', 'source'] as const;
@@ -96,7 +96,7 @@ async function groups({ calls, query }: Visit, filters: Readonly<Record<string, 
             const chosen = { all: 'true', ...others, ...filterOf(group) } as const;
             return (
               group.value !== null &&
-              html`<a href="${orderHref('quarantine/release', chosen)}">Release all</a> <a href="${orderHref('quarantine/discard', chosen)}">Discard all</a>`
+              html`<a href="${orderHref('quarantine/release', chosen)}">Release all</a> <a class="drastic" href="${orderHref('quarantine/discard', chosen)}">Discard all</a>`
             );
           }
         : undefined,
@@ -141,7 +141,7 @@ const release = orderPages<Delivery, DeliveryItem>({
     past: 'released',
     noun: 'delivery',
     effect:
-      'Each is read again with the present schemas. What is understood becomes an event and is published; what is not stays here.',
+      'Each is read again with the present schemas. Those that are understood now become events and are published; the others stay here.',
   },
 });
 
@@ -152,7 +152,7 @@ const discard = orderPages<Delivery, DeliveryItem>({
     verb: 'Discard',
     past: 'discarded',
     noun: 'delivery',
-    effect: 'They no longer wait, and can no longer be released. They stay in the list of deliveries.',
+    effect: 'They leave the quarantine and can no longer be released. They stay in the list of deliveries.',
   },
   needsNote: true,
   isFinal: true,

@@ -30,7 +30,7 @@ export const newReplay: Page = get('/replays/new', ['createReplay'], async (visi
 ${renderForm(form, visit)}
 <section id="preview" aria-live="polite" aria-label="What it would publish">${
       found === undefined
-        ? html`<p class="empty">Name events or choose filters, and this shows what would be published.</p>`
+        ? html`<p class="empty">Enter event ids or choose filters to see what would be published.</p>`
         : isRefused
           ? html`<div class="notice bad"><p>The filter is not valid: ${found.message}.</p></div>`
           : renderPreview(found, form)
@@ -63,13 +63,13 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
   return html`<form class="replay" action="${PATH}" data-preview="preview">
 <fieldset><legend>All events that match</legend>
 <div class="filters">${FIRST.map(field)}<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${MORE.map(field)}</div></details></div></fieldset>
-<details${eventIds.length > 0 && html` open`}><summary>Or these events alone</summary>
-<label>Ids of events, one a line <textarea name="event_ids" rows="3" cols="60" spellcheck="false">${eventIds.join('\n')}</textarea></label></details>
-<fieldset><legend>How</legend>
+<details${eventIds.length > 0 && html` open`}><summary>Or only these events</summary>
+<label>Event ids, one per line <textarea name="event_ids" rows="3" cols="60" spellcheck="false">${eventIds.join('\n')}</textarea></label></details>
+<fieldset><legend>Options</legend>
 <div class="filters">
-<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: to the exchange" spellcheck="false" autocomplete="off"></label>
-<label>Copies a second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"></label>
-<label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="is shown with the replay"></label>
+<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: the exchange" spellcheck="false" autocomplete="off"></label>
+<label>Copies per second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"></label>
+<label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="shown with the replay"></label>
 </div></fieldset>
 <p class="actions"><button>Preview</button></p>
 </form>`;
@@ -87,10 +87,10 @@ function renderPreview(found: Preview, form: ReplayForm): Content {
   const rate = Number(form.rate ?? REPLAY_RATE_DEFAULT);
   const least = isExact ? 'about' : 'at least';
   return html`<h2>${amount}</h2>
-<p>${to !== null && html`Accepted before ${utc(to)} UTC; what comes later is not among them. `}To ${whereOf(form.queue)}, in ${least} ${duration(Math.max(1_000, (matched / rate) * 1_000))}.</p>
+<p>${to !== null && html`Accepted before ${utc(to)} UTC; later ones are not included. `}To ${whereOf(form.queue)}, in ${least} ${duration(Math.max(1_000, (matched / rate) * 1_000))}.</p>
 <form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
 <p class="actions"><button class="main">Replay ${isExact ? '' : 'at least '}${counted(matched, 'event')} to ${whereOf(form.queue)}</button></p></form>
-${renderTable({ caption: matched > sample.length ? `The first ${sample.length} of them` : 'All of them', columns: EVENT_COLUMNS, items: sample, empty: 'None was found yet: there are many to look through.' })}`;
+${renderTable({ caption: matched > sample.length ? `The first ${sample.length} of them` : 'All of them', columns: EVENT_COLUMNS, items: sample, empty: 'None found so far: there are many to look through.' })}`;
 }
 
 const whereOf = (queue: string | undefined) => (queue === undefined ? 'the exchange' : `the queue ${queue}`);

@@ -28,9 +28,9 @@ export const replays = listPage({
     created_at: (replay) => html`<a href="${replayHref(replay.id)}">${utc(replay.created_at)}</a>`,
     matched: (replay) => matchedOf(replay),
   },
-  empty: html`A replay publishes events again. It appears here when somebody starts one.`,
+  empty: html`A replay publishes events again. It appears here once somebody starts one.`,
   beside: ({ calls }) =>
-    calls.may('createReplay') && html`<a class="button" href="/console/replays/new">New replay</a>`,
+    calls.may('createReplay') && html`<a class="button main" href="/console/replays/new">New replay</a>`,
 });
 
 const whereOf = ({ queue }: Shown) => (queue === null ? 'the exchange' : `the queue ${queue}`);
@@ -48,7 +48,7 @@ ${progressOf(found)}
 ${isOpen && steering(found, visit.calls)}
 ${factsOf(found)}
 ${skipsOf(found)}
-${visit.calls.may('createReplay') && html`<p><a href="${againHref(found)}">The same again</a></p>`}`,
+${visit.calls.may('createReplay') && html`<p><a href="${againHref(found)}">Replay these events again</a></p>`}`,
     sameAs: sameAs(visit.origin, { command: ['replays', 'show', id], path: `/replays/${id}` }),
     ...(found.state === 'running' && { refreshS: REFRESH_S }),
   };
@@ -71,10 +71,10 @@ function factsOf(found: Detail): Content {
     ['Confirmed', exact(counts.confirmed)],
     ['Returned', counts.returned > 0 && exact(counts.returned)],
     ['Failed', counts.failed > 0 && exact(counts.failed)],
-    ['Left out', counts.skipped > 0 && exact(counts.skipped)],
-    ['Still to come', found.state !== 'cancelled' && comingOf(found)],
+    ['Skipped', counts.skipped > 0 && exact(counts.skipped)],
+    ['Remaining', found.state !== 'cancelled' && comingOf(found)],
     ['Not published', found.state === 'cancelled' && notPublishedOf(found)],
-    ['At most', `${exact(found.rate_per_second)} a second`],
+    ['Rate limit', `${exact(found.rate_per_second)} copies per second`],
     ['Why', found.note],
     [
       'Filter',
@@ -92,11 +92,11 @@ function factsOf(found: Detail): Content {
       (found.event_ids?.length ?? 0) > IDS_SHOWN_MAX &&
         `and ${exact((found.event_ids?.length ?? 0) - IDS_SHOWN_MAX)} more`,
     ],
-    ['Begun', html`${utc(found.created_at)} UTC by ${found.created_by}`],
+    ['Started', html`${utc(found.created_at)} UTC by ${found.created_by}`],
     ['Ended', found.finished_at && html`${utc(found.finished_at)} UTC`],
     ['Id', html`<span class="id">${found.id}</span>`],
     [
-      'Its attempts',
+      'Attempts',
       html`<a href="${address('/console/publications', { replay_id: found.id })}">Publications of this replay</a>`,
     ],
   ]);
@@ -121,9 +121,9 @@ const IDS_SHOWN_MAX = 20;
 
 function skipsOf({ skips, counts }: Detail): Content {
   if (skips.length === 0) return undefined;
-  return html`<h2>Left out</h2>
+  return html`<h2>Skipped</h2>
 ${renderTable({
-  caption: counts.skipped > skips.length ? `The first ${skips.length}` : 'Events that it left out',
+  caption: counts.skipped > skips.length ? `The first ${skips.length}` : 'Skipped events',
   columns: [
     {
       head: 'Event',
@@ -149,7 +149,7 @@ function steering({ id, state: now }: Detail, { may }: Calls): Content {
   if (!may('pauseReplay')) return undefined;
   const change = now === 'running' ? 'pause' : 'resume';
   return html`<div class="actions"><form method="post" action="${replayHref(id)}/${change}">${keyField()}<button>${now === 'running' ? 'Pause' : 'Resume'}</button></form>
-<a class="button" href="${replayHref(id)}/cancel">Cancel …</a></div>`;
+<a class="button drastic" href="${replayHref(id)}/cancel">Cancel …</a></div>`;
 }
 
 const changePage = (change: 'pause' | 'resume' | 'cancel'): Page =>
@@ -170,7 +170,7 @@ const confirmCancel: Page = get(
     return {
       title: 'Cancel this replay?',
       body: html`${progressOf(found)}
-<p>What is left of it is not published, and it cannot be resumed. Copies that were published stay published.</p>
+<p>The remaining events will not be published, and the replay cannot be resumed. Copies that are out already stay out.</p>
 <form method="post" action="${replayHref(id)}/cancel">${keyField()}<p class="actions"><button class="danger">Cancel the replay</button> <a href="${replayHref(id)}">Keep it</a></p></form>`,
       sameAs: sameAs(origin, { command: ['replays', 'cancel', id], path: `/replays/${id}/cancel`, body: {} }),
     };

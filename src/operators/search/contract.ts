@@ -38,7 +38,7 @@ export const SearchAnswer = z
 
 export const searchQuery = {
   q: pasted(256).describe(
-    'The id of a job, an event, a delivery or a replay, an error code, the name of a source, or the begin of a job’s id.',
+    'The id of a job, an event, a delivery or a replay, an error code, the name of a source, or the beginning of a job’s id.',
   ),
 };
 

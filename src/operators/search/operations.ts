@@ -16,7 +16,7 @@ export function createSearchOperations(deps: {
       id: 'search',
       path: '/search',
       tag: 'Search',
-      summary: 'What an id, an error code, a source or the begin of a job’s id leads to',
+      summary: 'What an id, an error code, a source or the beginning of a job’s id leads to',
       description:
         'A token that is limited to some sources finds only what it may see. Such a token finds an error code only if one of ' +
         'the newest events or deliveries that have the code is of its sources.',

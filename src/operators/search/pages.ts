@@ -49,9 +49,9 @@ const WORDS: Readonly<Partial<Record<SearchItem['what'], string>>> = {
 };
 
 function found(q: string, items: readonly SearchItem[], moreOf: readonly SearchItem['what'][]): Html {
-  return html`<p class="hint">Exact ones first, jobs in the order of their ids.</p>
+  return html`<p class="hint">Exact matches first, then jobs by id.</p>
 ${renderTable<SearchItem>({
-  caption: `What ${q} may mean`,
+  caption: `Matches for ${q}`,
   items,
   empty: undefined,
   columns: [
@@ -66,16 +66,16 @@ ${renderTable<SearchItem>({
     { head: 'Newest (UTC)', cell: ({ at }) => utc(at), form: 'brief' },
   ],
 })}
-${moreOf.length > 0 && html`<p>The first ${SEARCH_MAX} of each kind are shown. ${moreOf.includes('job_prefix') && html`<a href="${address('/console/jobs', { job_id_prefix: q })}">All jobs that begin with this</a>`}</p>`}`;
+${moreOf.length > 0 && html`<p>The first ${SEARCH_MAX} of each kind are shown. ${moreOf.includes('job_prefix') && html`<a href="${address('/console/jobs', { job_id_prefix: q })}">All jobs whose ids begin with this</a>`}</p>`}`;
 }
 
 const SEARCHED: Content = html`<p>Search for:</p>
 <ul><li>the id of a job, an event, a delivery or a replay, as a log or a message has it</li>
-<li>the begin of a job’s id: it lists the jobs</li>
+<li>the beginning of a job’s id, which lists the jobs that match</li>
 <li>an error code, in its exact case</li>
 <li>the name of a source</li></ul>
 <p>For anything else use the filters of <a href="/console/deliveries">deliveries</a>, <a href="/console/jobs">jobs</a> and <a href="/console/events">events</a>.</p>`;
 
 const nothing = (q: string): Html =>
-  html`<p class="notice">Nothing has the id, code or name <span class="id">${q}</span>, and no job begins with it. It may be older than what is kept, or of a source that you may not see.</p>
+  html`<p class="notice">Nothing has the id, code or name <span class="id">${q}</span>, and no job’s id begins with it. It may be older than what is kept, or belong to a source that you may not see.</p>
 ${SEARCHED}`;

@@ -1,4 +1,4 @@
-// What a text leads to: it is looked up as each kind of id, as an error code, as a source, and as the begin of a job's id. Each
+// What a text leads to: it is looked up as each kind of id, as an error code, as a source, and as the beginning of a job's id. Each
 // look-up reads some rows of an index, however much the ledger holds.
 
 import { type Kysely, sql } from 'kysely';

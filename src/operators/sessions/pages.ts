@@ -33,16 +33,20 @@ ${renderTable<Shown>({
       form: 'clip',
     },
     { head: 'From', cell: (session) => session.remote_address },
-    { head: 'Begun (UTC)', cell: (session) => utc(session.created_at), form: 'brief' },
+    { head: 'Started (UTC)', cell: (session) => utc(session.created_at), form: 'brief' },
     { head: 'Last used (UTC)', cell: (session) => utc(session.last_used_at), form: 'brief' },
-    { head: 'Ends at the latest (UTC)', cell: (session) => utc(session.expires_at), form: 'brief' },
+    { head: 'Ends by (UTC)', cell: (session) => utc(session.expires_at), form: 'brief' },
     {
       head: 'Id',
       cell: ({ id }) =>
         html`<a class="id" href="${address('/console/operator-log', { subject: id })}">${id}</a>`,
       form: 'brief',
     },
-    { head: 'Decide', cell: ({ id }) => html`<a href="${endHref(id)}">End</a>`, form: 'brief' },
+    {
+      head: 'Actions',
+      cell: ({ id }) => html`<a class="drastic" href="${endHref(id)}">End</a>`,
+      form: 'act',
+    },
   ],
   items: await readSessions(calls),
   empty: 'Nobody is signed in.',
@@ -63,11 +67,11 @@ const confirmEnd: Page = get(
       body: html`${renderFacts([
         ['Token', found.token_name],
         ['From', found.remote_address],
-        ['Begun', html`${utc(found.created_at)} UTC`],
+        ['Started', html`${utc(found.created_at)} UTC`],
         ['Last used', html`${utc(found.last_used_at)} UTC`],
       ])}
-${id === caller.sessionId && html`<div class="notice warn"><p>It is your own: you sign in again afterwards.</p></div>`}
-<p>Its next request asks to sign in. The token stays valid: to keep somebody out, revoke the token.</p>
+${id === caller.sessionId && html`<div class="notice warn"><p>This is your own session: you will have to sign in again.</p></div>`}
+<p>Its next request leads to the sign-in page. The token stays valid: to keep somebody out, revoke the token.</p>
 <form method="post" action="${endHref(id)}">${keyField()}<p class="actions"><button class="danger">End the session</button> <a href="${PATH}">Back to the list</a></p></form>`,
       sameAs: sameAs(origin, { command: ['sessions', 'end', id], path: `/sessions/${id}/end`, body: {} }),
     };
@@ -83,7 +87,7 @@ const endSession: Page = post(
       key: keyIn(form),
     });
     return {
-      title: 'The session has ended',
+      title: 'Session ended',
       body: html`<p>${id === caller.sessionId ? html`<a href="/console/sign-in">Sign in again</a>` : html`<a href="${PATH}">All sessions</a>`}</p>`,
     };
   },

@@ -15,7 +15,7 @@ export function renderSenderGuide({ name, intake }: { name: string; intake: stri
   const url = `${intake}${path}`;
   return html`<h2>Point a sender at it</h2>
 ${renderFacts([
-  ['URL here', html`<code data-copy>${url}</code>`],
+  ['URL on this host', html`<code data-copy>${url}</code>`],
   [
     'URL for the sender',
     html`<code>https://<i>your host</i>${path}</code>, if a proxy or balancer stands in front of this service: it alone knows that name`,

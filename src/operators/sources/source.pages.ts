@@ -24,7 +24,7 @@ export const source = get('/source', ['listSources'], async ({ query, calls, ori
     heading: html`Source <span class="id">${name}</span>`,
     body: html`${!configured && html`<p class="notice warn">${name === 'unknown' ? 'Deliveries to names that are not set up.' : 'This source is not set up on the replica that answered: its deliveries are refused.'}</p>`}
 ${renderFacts([
-  ['Last delivery (UTC)', utc(found.last_delivery_at) ?? 'none that is kept'],
+  ['Last delivery (UTC)', utc(found.last_delivery_at) ?? 'none on record'],
   [
     'Deliveries a minute',
     `${rate(rates.last_5m)} in 5 minutes, ${rate(rates.last_1h)} in an hour, ${rate(rates.last_24h)} in a day`,
@@ -61,20 +61,20 @@ function renderSecrets({ source: name, secrets }: Source): Content {
       { head: 'Last matched (UTC)', cell: (secret) => utc(secret.last_matched_at) ?? 'never', form: 'brief' },
     ],
   })}
-<p class="hint">You can remove an old secret that has not matched for longer than the longest pause of your senders.</p>`;
+<p class="hint">You can remove an old secret that has not matched for longer than your senders ever pause.</p>`;
 }
 
 const renderDrift = ({ drift }: Source): Content =>
   renderTable({
     caption: 'Fields and statuses that the schemas do not know',
     items: drift,
-    empty: 'None: all that came has fields and statuses that the schemas know.',
+    empty: 'None: everything received has fields and statuses that the schemas know.',
     columns: [
       { head: 'Unknown', cell: ({ kind }) => kind, form: 'brief' },
       { head: 'Name', cell: ({ name }) => name, form: 'long' },
       { head: 'In', cell: ({ kind, status }) => kind === 'field' && status, form: 'long', isOptional: true },
       { head: 'Type', cell: (item) => item.value_type, form: 'brief' },
-      { head: 'Times', cell: ({ count }) => exact(count), form: 'number' },
+      { head: 'Times seen', cell: ({ count }) => exact(count), form: 'number' },
       { head: 'First seen (UTC)', cell: (item) => utc(item.first_seen_at), form: 'brief' },
       { head: 'Last seen (UTC)', cell: (item) => utc(item.last_seen_at), form: 'brief' },
       {
@@ -96,6 +96,6 @@ const renderRefused = ({ source: name, busiest_refused_addresses: refused }: Sou
         cell: (item) =>
           html`<a href="${address('/console/deliveries', { source: name, remote_address: item.address })}">${item.address}</a>`,
       },
-      { head: 'Times, at least', cell: ({ count }) => exact(count), form: 'number' },
+      { head: 'Count, at least', cell: ({ count }) => exact(count), form: 'number' },
     ],
   });

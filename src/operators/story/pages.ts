@@ -67,7 +67,7 @@ const shownBody = async (visit: Visit, deliveryId: string): Promise<Shown> => ({
 const noJob = ({ job_id: jobId }: Asked): View =>
   missing(
     'job',
-    html`Nothing is recorded of the job ${id(jobId)} in this source. Look for it <a href="${address('/console/jobs', { job_id: jobId })}">in all sources</a>, or <a href="${address('/console/jobs', { job_id_prefix: jobId })}">for jobs that begin so</a>.`,
+    html`Nothing is recorded of the job ${id(jobId)} in this source. Look for it <a href="${address('/console/jobs', { job_id: jobId })}">in all sources</a>, or <a href="${address('/console/jobs', { job_id_prefix: jobId })}">for jobs whose ids begin with it</a>.`,
   );
 
 function renderJob(job: Story['job'], { source, job_id }: Asked, mayReplay: boolean): Content {
@@ -103,7 +103,7 @@ function pager({ source, job_id, cursor }: Asked, next: string | null): Content 
   return html`<nav class="pager" aria-label="Pages of this story">
 ${cursor !== undefined && html`<a href="${jobHref(source, job_id)}">From the beginning</a> `}${
   next !== null &&
-  html`<a class="next" rel="next" href="${address('/console/job', { source, job_id, cursor: next })}">What came later</a>`
+  html`<a class="next" rel="next" href="${address('/console/job', { source, job_id, cursor: next })}">Later steps</a>`
 }
 </nav>`;
 }

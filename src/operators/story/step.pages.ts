@@ -13,7 +13,7 @@ import type { TimeLineOptions } from './time-line.pages.ts';
 
 export type Step = {
   readonly lane: 'delivery' | 'event' | 'bus' | 'operator';
-  readonly what: string;
+  readonly what: Content;
   readonly state: Content;
   readonly text: Content;
   /** A button, or what a press has shown. */
@@ -50,10 +50,10 @@ function ofDelivery({ delivery }: Item<'delivery'>, options: TimeLineOptions): S
   const { id: deliveryId, status, progress_percentage: percent } = delivery;
   return {
     lane: 'delivery',
-    what: 'Delivery',
+    what: html`<a href="${deliveryHref(deliveryId)}">Delivery</a>`,
     state: state(delivery.outcome),
     text: joined([
-      html`<a href="${deliveryHref(deliveryId)}">answered with ${answerOf(delivery)}</a>`,
+      `answered with ${answerOf(delivery)}`,
       seen(percent === null ? status : `${status} ${percent} %`),
       id(delivery.error_code),
       seen(delivery.reason),
@@ -181,7 +181,7 @@ function ofReplay({ replay }: Item<'replay'>): Step {
 function ofSkip({ skip }: Item<'replay_skip'>, options: TimeLineOptions): Step {
   return {
     lane: 'operator',
-    what: 'Left out by a replay',
+    what: 'Skipped by a replay',
     state: undefined,
     text: joined([
       idLink(eventHref(skip.event_id), shortId(skip.event_id, options)),

@@ -30,7 +30,7 @@ const stateOf = ({ revoked_at: revoked, expires_at: expires }: Shown): string =>
 
 const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, origin }) => ({
   title: 'Tokens',
-  beside: html`<a class="button" href="${PATH}/new">New token</a>`,
+  beside: html`<a class="button main" href="${PATH}/new">New token</a>`,
   body: renderTable<Shown>({
     caption: 'Tokens, the newest first',
     columns: [
@@ -45,8 +45,8 @@ const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, orig
       { head: 'State', cell: (token) => state(stateOf(token)), form: 'brief' },
       { head: 'Last used (UTC)', cell: (token) => utc(token.last_used_at) ?? 'never', form: 'brief' },
       { head: 'Expires (UTC)', cell: (token) => utc(token.expires_at) ?? 'never', form: 'brief' },
-      { head: 'Made (UTC)', cell: (token) => day(token.created_at), form: 'brief' },
-      { head: 'Made by', cell: (token) => clipped(token.created_by), form: 'clip' },
+      { head: 'Created (UTC)', cell: (token) => day(token.created_at), form: 'brief' },
+      { head: 'Created by', cell: (token) => clipped(token.created_by), form: 'clip' },
       {
         head: 'Id',
         cell: ({ id }) =>
@@ -54,9 +54,10 @@ const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, orig
         form: 'brief',
       },
       {
-        head: 'Decide',
-        cell: (token) => token.revoked_at === null && html`<a href="${revokeHref(token.id)}">Revoke</a>`,
-        form: 'brief',
+        head: 'Actions',
+        cell: (token) =>
+          token.revoked_at === null && html`<a class="drastic" href="${revokeHref(token.id)}">Revoke</a>`,
+        form: 'act',
       },
     ],
     items: await readTokens(calls),
@@ -103,9 +104,9 @@ function orderIn(form: URLSearchParams) {
 const MAY: Readonly<Record<(typeof TOKEN_ROLES)[number], string>> = {
   scraper: 'reads the metrics and nothing else',
   viewer: 'reads everything but bodies, exports and the operator log',
-  auditor: 'reads these, too',
+  auditor: 'also reads those',
   operator: 'also replays, releases, retries, discards and parks',
-  admin: 'also makes and revokes tokens',
+  admin: 'also creates and revokes tokens',
 };
 
 function formPage({ sources }: Visit, form: URLSearchParams, fault?: string): View {
@@ -119,20 +120,20 @@ function formPage({ sources }: Visit, form: URLSearchParams, fault?: string): Vi
 <fieldset><legend>Role</legend>${TOKEN_ROLES.map((each) => html`<p><label class="tick"><input type="radio" name="role" value="${each}"${each === role && html` checked`}> <span>${each}: ${MAY[each]}</span></label></p>`)}</fieldset>
 ${
   sources.length > 0 &&
-  html`<fieldset><legend>Only these sources</legend>${sources.map((source) => html`<p><label class="tick"><input type="checkbox" name="sources" value="${source}"${chosen.includes(source) && html` checked`}> ${source}</label></p>`)}<p class="hint">None chosen: all of them.</p></fieldset>`
+  html`<fieldset><legend>Only these sources</legend>${sources.map((source) => html`<p><label class="tick"><input type="checkbox" name="sources" value="${source}"${chosen.includes(source) && html` checked`}> ${source}</label></p>`)}<p class="hint">None selected: all sources.</p></fieldset>`
 }
 <label>Expires (UTC) <input name="expires_at" value="${form.get('expires_at') ?? ''}" placeholder="90d, 2027-01-31; empty: never" autocomplete="off"></label>
-<p class="actions"><button class="main">Make the token</button> <a href="${PATH}">Back to the list</a></p>
+<p class="actions"><button class="main">Create token</button> <a href="${PATH}">Back to the list</a></p>
 </form>`,
   };
 }
 
 function madePage({ value, ...token }: z.output<typeof NewToken>): View {
   return {
-    title: 'The token is made',
+    title: 'Token created',
     body: html`${
       value === undefined
-        ? html`<div class="notice warn"><p>Its value was shown once, and is stored nowhere. If nobody copied it, <a href="${revokeHref(token.id)}">revoke this token</a> and make another.</p></div>`
+        ? html`<div class="notice warn"><p>Its value was shown once, and is stored nowhere. If nobody copied it, <a href="${revokeHref(token.id)}">revoke this token</a> and create another.</p></div>`
         : html`<div class="notice good"><p>Copy the value now: it is not shown again.</p>
 <p><code class="value" data-copy>${value}</code></p></div>`
     }
@@ -177,7 +178,7 @@ const revokeToken: Page = post(
   async ({ calls, caller, params, form }) => {
     const found = await calls.call('revokeToken', Token, { params: { id: params['id'] }, key: keyIn(form) });
     return {
-      title: 'The token is revoked',
+      title: 'Token revoked',
       body: html`${factsOf(found)}<p>${found.id === caller.tokenId ? html`Your session has ended with it. <a href="/console/sign-in">Sign in again</a>` : html`<a href="${PATH}">All tokens</a>`}</p>`,
     };
   },

@@ -76,7 +76,7 @@ test('a token is revoked after a page that asks, and its session ends at once', 
   const done = await admin.submit(formOf(confirm, path));
   expect((await admin.submit(formOf(confirm, path))).text).toBe(done.text);
 
-  expect(done.text).toContain('The token is revoked');
+  expect(done.text).toContain('Token revoked');
   expect((await other.get('/console/jobs')).location).toBe('/console/sign-in?next=%2Fconsole%2Fjobs');
   expect((await other.post('/console/replays/new', { key: crypto.randomUUID() })).status).toBe(401);
   expect((await admin.get('/console/sessions')).text).not.toContain('somebody');
@@ -97,7 +97,7 @@ test('sessions are listed, the own one is marked, and one is ended after a page 
 
   const done = await admin.submit(formOf(confirm, link?.href ?? ''));
 
-  expect(done.text).toContain('The session has ended');
+  expect(done.text).toContain('Session ended');
   expect((await other.get('/console/jobs')).status).toBe(303);
   expect((await admin.get(link?.href ?? '')).status).toBe(404);
 });

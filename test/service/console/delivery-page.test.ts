@@ -47,7 +47,7 @@ test('a delivery shows what is known of it and its headers, and reads no body', 
     href: `/console/event?id=default%3A${job}%3Acompleted`,
     text: `default:${job}:completed`,
   });
-  expect(page.text).toContain('Bodies are for the role auditor and above.');
+  expect(page.text).toContain('Only the role auditor and above may see bodies.');
   expect(page.forms.map(({ action }) => action)).toEqual(['/console/search', '/console/sign-out']);
   for (const part of ['body', 'download', 'difference']) {
     expect((await visit.post(`/console/deliveries/${row?.id}/${part}`)).status).toBe(403);
@@ -74,10 +74,10 @@ test('a body is shown at a press, downloaded byte for byte, and each reading is 
   );
   expect(shown.pres[1]).toBe(text.replace('\u202e', '⟨U+202E⟩').replace('\u0085', '⟨U+0085⟩'));
   expect(shown.pres[2]).toMatch(/^000000 {2}7b 22 6a 6f 62 /);
-  expect(shown.text).toContain('Characters that cannot be seen are spelled');
+  expect(shown.text).toContain('Invisible characters are spelled out');
   expect(await readings(relay)).toEqual([{ subject: id }]);
 
-  const file = await press(visit, id, 'Download it');
+  const file = await press(visit, id, 'Download');
   expect(file.bytes).toEqual(Buffer.from(text));
   expect(file.headers).toMatchObject({
     'content-type': 'application/octet-stream',
@@ -95,12 +95,12 @@ test.for([
   [
     'all bytes there are',
     Buffer.from(Array.from({ length: 1024 }, (_, at) => at % 256)),
-    'These bytes are no text in UTF-8.',
+    'These bytes are not UTF-8 text.',
   ],
-  ['NULs', Buffer.alloc(5_000), 'Characters that cannot be seen are spelled'],
+  ['NULs', Buffer.alloc(5_000), 'Invisible characters are spelled out'],
   ['a line of 200 kB', Buffer.from(`{"a":"${'x'.repeat(200_000)}"}`), 'The download is whole.'],
   ['256 KiB', Buffer.alloc(256 * 1024, 'é'), 'The first 16.0 KiB of 256.0 KiB.'],
-  ['deep JSON', Buffer.from('['.repeat(50_000) + ']'.repeat(50_000)), 'As it came'],
+  ['deep JSON', Buffer.from('['.repeat(50_000) + ']'.repeat(50_000)), 'As received'],
   ['right-to-left marks', Buffer.from('\u202e\u2066abc\u200f'), '⟨U+202E⟩⟨U+2066⟩abc⟨U+200F⟩'],
   [
     'markup',
@@ -122,7 +122,7 @@ test.for([
   expect(shown.html).not.toMatch(/<script src="\/\/evil|<img/);
   expect(shown.html.replaceAll(/[\t\n]/g, '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Cs}]/u);
   expect(shown.bytes.length).toBeLessThan(1_500_000);
-  expect((await press(visit, id, 'Download it')).bytes).toEqual(Buffer.from(bytes));
+  expect((await press(visit, id, 'Download')).bytes).toEqual(Buffer.from(bytes));
 });
 
 test('a conflict shows what differs at a press, with every digit, and two lines in the log', async () => {

@@ -71,7 +71,7 @@ test('the CloudEvent is byte for byte what a subscriber gets, and each reading i
   const shown = await visit.submit(page.forms.find(({ text }) => text === 'Show the CloudEvent'));
   expect(shown.pres[0]).toContain('"big": 9223372036854775808,');
   expect(shown.pres[1]).toBe(first?.text.replace('\u202e', '⟨U+202E⟩'));
-  const file = await visit.submit(shown.forms.find(({ text }) => text === 'Download it'));
+  const file = await visit.submit(shown.forms.find(({ text }) => text === 'Download'));
   expect(file.bytes.toString('utf8')).toBe(first?.text);
   expect(await readings(relay)).toHaveLength(6);
 });
@@ -115,7 +115,7 @@ test('without the role, the event or its body there is no CloudEvent, and no lin
   expect(await readings(relay)).toEqual([]);
   const visit = await visitConsole(relay, { role: 'viewer' });
   const page = await visit.get(`/console/event?id=default:${job}:completed`);
-  expect(page.text).toContain('The message is for the role auditor and above.');
+  expect(page.text).toContain('Only the role auditor and above may see the message.');
   for (const form of ['/console/event', '/console/event/download']) {
     expect((await visit.post(form, { id: `default:${job}:completed` })).status).toBe(403);
   }

@@ -144,7 +144,7 @@ it('without a tick nothing is decided', async ({ apart }) => {
   ]) {
     const page = await visit.get(path);
     expect({ path, status: page.status }).toEqual({ path, status: 400 });
-    expect(page.text).toContain('Nothing was chosen');
+    expect(page.text).toContain('Nothing was selected');
     expect((await visit.post(path, { key: crypto.randomUUID(), note: 'x' })).status).toBe(400);
   }
   expect(await waiting(apart)).toHaveLength(1);
@@ -212,12 +212,12 @@ it('an order of more than one call goes on under the same bound until all is don
 
   const { first, second } = await submitTwice(visit, confirm, '/console/quarantine/release');
   const next = formOf(first, '/console/quarantine/release');
-  expect(first.text).toContain('There is more: 120 deliveries in all');
+  expect(first.text).toContain('There are more: 120 deliveries in all');
   // The same step again offers the same next step.
   expect(formOf(second, '/console/quarantine/release')).toEqual(next);
   const last = await visit.submit(next);
 
-  expect(last.text).toContain('The preview was of 120 deliveries');
+  expect(last.text).toContain('The preview showed 120 deliveries');
   expect(await actionsOf(apart, visit)).toHaveLength(120);
 });
 

@@ -27,7 +27,7 @@ test('the overview of a service that has nothing to decide says that all is well
   expect(status).toBe(200);
   expect(text).toContain('All is well. Nothing needs a decision.');
   expect(text).toContain('RabbitMQ connected Postgres up');
-  expect(text).toContain('No delivery in the last hour.');
+  expect(text).toContain('No deliveries in the last hour.');
 });
 
 test('what needs a decision is named with its number and leads to where it is decided', async () => {
@@ -60,7 +60,7 @@ test('a stuck job needs a decision', async () => {
 test('a broker that cannot be reached is said first', async () => {
   await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
   const { text } = await (await visitConsole(relay)).get('/console');
-  expect(text).toContain('Something does not work. RabbitMQ cannot be reached.');
+  expect(text).toContain('Something is not working. RabbitMQ cannot be reached.');
   expect(text).not.toContain('All is well');
 });
 
@@ -103,7 +103,7 @@ test('while the broker cannot be reached, the outbox says so above what waits fo
   await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
   await deliver(relay.webhooks, completed(newJobId()));
   const { text } = await (await visitConsole(relay)).get('/console/outbox');
-  expect(text).toContain('RabbitMQ cannot be reached. What is pending waits for it');
+  expect(text).toContain('RabbitMQ cannot be reached. Pending events wait for it');
 });
 
 test('the charts show each outcome with its number, and have a table', async () => {
@@ -160,6 +160,6 @@ test('a replay that stopped by itself needs a decision, and its copies are left 
   );
   expect(links).toContainEqual({ href: '/console/replays?state=paused', text: '1 replay paused' });
   const { text } = await visit.get('/console/outbox?copies=true');
-  expect(text).toContain('A replay decides on its copies');
-  expect(text).not.toContain('the chosen ones');
+  expect(text).toContain('These are copies of replays');
+  expect(text).not.toContain('selected');
 });

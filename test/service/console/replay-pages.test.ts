@@ -71,7 +71,7 @@ test('events are named by their ids, and the form keeps what was typed', async (
   const made = await visit.submit(orderForm(preview));
   const shown = await visit.get(made.location ?? '');
   expect(shown.text).toContain(id);
-  expect(shown.text).toContain('7 a second');
+  expect(shown.text).toContain('7 copies per second');
 });
 
 test.for([
@@ -97,7 +97,7 @@ test.for([
 test('without a filter nothing is previewed; where nothing matches there is no button', async () => {
   await using relay = await startTestService();
   const visit = await visitConsole(relay, { role: 'operator' });
-  expect((await visit.get(NEW)).text).toContain('Name events or choose filters');
+  expect((await visit.get(NEW)).text).toContain('Enter event ids or choose filters');
   const page = await visit.get(`${NEW}?kind=failed`);
   expect(page.text).toContain('No events match');
   expect(orderForm(page)).toBeUndefined();

@@ -55,7 +55,7 @@ test('more jobs than are listed can be listed', async () => {
   expect(text).toContain('The first 25 of each kind are shown.');
   expect(links).toContainEqual({
     href: `/console/jobs?job_id_prefix=${prefix}`,
-    text: 'All jobs that begin with this',
+    text: 'All jobs whose ids begin with this',
   });
 });
 

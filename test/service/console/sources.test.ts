@@ -52,7 +52,7 @@ test('a source shows its secrets by fingerprint, its drift and who is refused', 
     async () => {
       const { text } = await visit.get('/console/source?name=default');
       const isThere =
-        text.includes('field colour_space completed string 1') && /Times, at least 127\.0\.0\.1 1/.test(text);
+        text.includes('field colour_space completed string 1') && /Count, at least 127\.0\.0\.1 1/.test(text);
       return isThere || undefined;
     },
     { limitMs: 20_000 },

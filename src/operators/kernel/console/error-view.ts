@@ -17,7 +17,7 @@ const TITLES: Readonly<Record<number, string>> = {
   401: 'Your session has ended',
   403: 'You may not do this',
   404: 'There is nothing here',
-  409: 'It is in another state',
+  409: 'Its state does not allow this',
   429: 'Too many requests',
   503: 'The database did not answer in time',
 };

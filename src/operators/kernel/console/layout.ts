@@ -4,6 +4,7 @@
 import type { Response } from 'express';
 import { type Assets, type Content, type Html, html, renderDocument, sendPage } from '../../../web/index.ts';
 import type { Asker } from '../operation/perform.ts';
+import { sectionAbout } from '../view/documents.ts';
 import type { View } from './page.ts';
 import { renderSameAs } from './same-as.ts';
 
@@ -71,14 +72,15 @@ export function createLayout({ assets }: { assets: Assets }): Layout {
       send(
         response,
         view,
-        html`<a class="skip" href="#main">Skip to the page</a>
+        html`<a class="skip" href="#main">Skip to the content</a>
 <header class="bar">
 <a class="brand" href="/console">Tallyhook</a>
 <search><form action="/console/search" class="searchbox">
 <label class="unseen" for="search">Search</label>
-<input id="search" name="q" type="search" value="${search}" placeholder="Id, error code, source" maxlength="256" autocomplete="off" spellcheck="false" data-key="/" required>
+<input id="search" name="q" type="search" value="${search}" placeholder="Id, error code or source" maxlength="256" autocomplete="off" spellcheck="false" data-key="/" required>
 <button>Search</button>
 </form></search>
+<a href="${sectionAbout(path)}" title="What the documents say about this page">Docs</a>
 <form method="post" action="/console/sign-out" class="who"><span title="${caller.role}${caller.sources === null ? '' : `, sources: ${caller.sources.join(', ')}`}">${caller.name} <span class="dim">${caller.role}</span></span> <button class="plain">Sign out</button></form>
 </header>
 <div class="page">
@@ -94,15 +96,22 @@ function renderView({ title, heading, beside, body }: View): Html {
   return html`${beside ? html`<div class="spread heading">${h1}${beside}</div>` : h1}\n${body}`;
 }
 
+/** `/console/job` shows one of `/console/jobs`. */
+function currentOf({ href }: Entry, path: string): 'page' | 'true' | undefined {
+  if (path === href) return 'page';
+  return href !== '/console' && (path.startsWith(`${href}/`) || `${path}s` === href) ? 'true' : undefined;
+}
+
 function navigation(path: string, may: (operation: string) => boolean): Html {
   const groups = NAVIGATION.map((group) => group.filter(({ needs }) => may(needs))).filter(
     (group) => group.length > 0,
   );
-  const item = ({ href, name }: Entry) => {
-    // `/console/job` shows one of `/console/jobs`.
-    const isBelow = href !== '/console' && (path.startsWith(`${href}/`) || `${path}s` === href);
-    const current = path === href ? 'page' : isBelow ? 'true' : undefined;
-    return html`<li><a href="${href}"${current && html` aria-current="${current}"`}>${name}</a></li>\n`;
+  const item = (entry: Entry) => {
+    const current = currentOf(entry, path);
+    return html`<li><a href="${entry.href}"${current && html` aria-current="${current}"`}>${entry.name}</a></li>\n`;
   };
-  return html`<nav aria-label="Pages">${groups.map((group) => html`<ul>\n${group.map(item)}</ul>`)}</nav>`;
+  const present = groups.flat().find((entry) => currentOf(entry, path) !== undefined);
+  // Folded where the window is narrow (console.css). The fold names the present page, which is all that is seen then.
+  return html`<nav aria-label="Pages"><details class="fold menu"><summary>Menu${present && html` <b>${present.name}</b>`}</summary>
+${groups.map((group) => html`<ul>\n${group.map(item)}</ul>`)}</details></nav>`;
 }

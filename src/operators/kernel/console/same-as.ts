@@ -52,7 +52,7 @@ function endOptions(command: readonly string[]): readonly string[] {
 
 export function renderSameAs(same: SameAs | undefined): Content {
   if (same === undefined) return undefined;
-  return html`<details class="same-as"><summary>The same from a shell</summary>
+  return html`<details class="same-as"><summary>From the command line</summary>
 <pre class="wrapped" tabindex="0" aria-label="Command line">tallyhook ${same.command}</pre>
 <pre class="wrapped" tabindex="0" aria-label="curl">${same.curl}</pre>
 </details>`;

@@ -35,7 +35,7 @@ export function renderGroups<G extends Group>(options: Options<G>): Content {
   if (found.items.length === 0) return undefined;
   const columns: readonly Column<G>[] = [
     {
-      head: 'How many',
+      head: 'Count',
       cell: ({ count, count_is_exact: isExact }) => `${exact(count)}${isExact ? '' : '+'}`,
       form: 'number',
     },
@@ -47,11 +47,11 @@ export function renderGroups<G extends Group>(options: Options<G>): Content {
       form: 'clip',
     },
     { head: 'Oldest (UTC)', cell: (group) => utc(group.oldest_at), form: 'brief' },
-    ...(actions === undefined ? [] : [{ head: 'Decide', cell: actions, form: 'brief' as const }]),
+    ...(actions === undefined ? [] : [{ head: 'Actions', cell: actions, form: 'act' as const }]),
   ];
   const more = found.items.length - SHOWN_MAX;
   return html`<section class="groups"><div class="groups-head"><h2>Groups</h2><p>by ${choices.map((choice, index) => html`${index > 0 && ' · '}${choice === by ? html`<b>${choice}</b>` : html`<a href="${address(path, { ...filters, by: choice })}">${choice}</a>`}`)}</p></div>
-${renderTable({ caption: `How many wait, by ${by}`, columns, items: found.items.slice(0, SHOWN_MAX), empty: '' })}
+${renderTable({ caption: `What is waiting, by ${by}`, columns, items: found.items.slice(0, SHOWN_MAX), empty: '' })}
 ${(more > 0 || found.has_more || !found.complete) && html`<p class="hint">There are more: these are the largest${!found.complete && ' among the oldest entries'}.</p>`}</section>`;
 }
 

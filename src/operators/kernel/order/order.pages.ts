@@ -80,8 +80,8 @@ async function confirm<Item, Told>(order: Order<Item, Told>, visit: Visit): Prom
     body: html`${describe(wanted, found.matched, order)}
 ${
   isNone
-    ? html`<p>Nothing that can be ${order.words.past} matches any more.</p><p>${back}</p>`
-    : html`<p>${effect}${'filter' in wanted && ' What comes after this preview is left alone.'}</p>
+    ? html`<p>Nothing that matches can be ${order.words.past} any more.</p><p>${back}</p>`
+    : html`<p>${effect}${'filter' in wanted && ' Whatever arrives after this preview is not touched.'}</p>
 <form class="form" method="post" action="/console/${order.name}">${hiddenFields({ ...fieldsOf(bounded), of: amount })}${keyField()}
 ${order.needsNote === true && html`<label>Why <input name="note" required maxlength="${NOTE_MAX}" autocomplete="off"></label>`}
 <p class="actions"><button class="${order.isFinal === true ? 'danger' : 'main'}">${verb} ${amount}</button> ${back}</p></form>
@@ -95,21 +95,21 @@ ${renderTable({ caption: found.matched > found.sample.length ? `The oldest ${fou
 function describe(wanted: Wanted, matched: number, { words }: Pick<Described, 'words'>): Content {
   if ('filter' in wanted) {
     const given = Object.entries(wanted.filter);
-    if (given.length === 0) return html`<p>All that wait.</p>`;
+    if (given.length === 0) return html`<p>Everything that is waiting.</p>`;
     return renderFacts(given);
   }
   const missing = wanted.ids.length - matched;
   return (
     missing > 0 &&
     matched > 0 &&
-    html`<div class="notice warn"><p>${counted(missing, 'other')} of those you chose cannot be ${words.past} any more.</p></div>`
+    html`<div class="notice warn"><p>${counted(missing, 'other')} of those you selected cannot be ${words.past} any more.</p></div>`
   );
 }
 
 const nothingTicked = (order: Described): View => ({
-  title: 'Nothing was chosen',
+  title: 'Nothing was selected',
   status: 400,
-  body: html`<p>Tick at least one ${order.words.noun} of the list. <a href="${listOf(order)}">Back to the list</a></p>`,
+  body: html`<p>Tick at least one ${order.words.noun} in the list. <a href="${listOf(order)}">Back to the list</a></p>`,
 });
 
 async function carryOut<Item, Told>(order: Order<Item, Told>, visit: Visit): Promise<View> {
@@ -157,8 +157,8 @@ function result(
     title: inAll,
     body: html`${
       next === null
-        ? html`<p>${of !== undefined && html`The preview was of ${of}. `}<a href="${listOf(order)}">Back to the list</a></p>`
-        : html`<div class="notice warn"><p>There is more: ${of ?? 'as many as were shown'} in all. One step does a part.</p>
+        ? html`<p>${of !== undefined && html`The preview showed ${of}. `}<a href="${listOf(order)}">Back to the list</a></p>`
+        : html`<div class="notice warn"><p>There are more: ${of ?? 'as many as were shown'} in all. Each step handles a part of them.</p>
 <form method="post" action="/console/${order.name}">${hiddenFields({ ...fieldsOf(wanted), note, of, done, cursor: next })}${keyField(nextKey(key))}<p class="actions"><button class="main">${verb} the next ones</button> <a href="${listOf(order)}">Leave the rest</a></p></form></div>`
     }
 ${items}`,

@@ -40,7 +40,7 @@ export const fieldsOf = (wanted: Wanted) =>
 
 /** The box that ticks a row, and the address of an order. */
 export const tick = (id: string, what: string): Content =>
-  html`<input type="checkbox" name="ids" value="${id}" aria-label="Choose ${what}">`;
+  html`<input type="checkbox" name="ids" value="${id}" aria-label="Select ${what}">`;
 
 export const orderHref = (
   name: OrderName,

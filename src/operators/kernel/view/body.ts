@@ -20,11 +20,11 @@ export function renderBody(bytes: Buffer): Content {
   const text = isUtf8(bytes) ? bytes.toString('utf8') : undefined;
   const pretty = text === undefined ? undefined : prettyJson(text);
   return html`<div class="body">
-${pretty !== undefined && renderPart('JSON, one member a line', renderText(pretty), true)}
+${pretty !== undefined && renderPart('As formatted JSON', renderText(pretty), true)}
 ${
   text === undefined
-    ? html`<p class="hint">These bytes are no text in UTF-8.</p>`
-    : renderPart('As it came', renderText(text), pretty === undefined)
+    ? html`<p class="hint">These bytes are not UTF-8 text.</p>`
+    : renderPart('As received', renderText(text), pretty === undefined)
 }
 ${renderPart('Bytes', renderHex(bytes), text === undefined)}
 </div>`;
@@ -41,7 +41,7 @@ export function renderText(text: string): Content {
   return html`${
     shown.length < text.length &&
     html`<p class="hint">The first ${exact(shown.length)} of ${exact(text.length)} characters. The download is whole.</p>`
-  }${spelled !== shown && html`<p class="hint">Characters that cannot be seen are spelled: ⟨U+0000⟩.</p>`}
+  }${spelled !== shown && html`<p class="hint">Invisible characters are spelled out: ⟨U+0000⟩.</p>`}
 <pre class="wrapped" dir="ltr" tabindex="0"${spelled === text && html` data-copy`}>${spelled}</pre>`;
 }
 

@@ -63,20 +63,18 @@ export function barChart(options: ChartOptions): Html {
   });
 }
 
-/** A line breaks where nothing was measured. */
+/** A line breaks where nothing was measured. Where most steps have nothing, the chart says so. */
 export function lineChart(options: ChartOptions): Html {
-  const top = Math.max(1, ...options.series.flatMap(({ values }) => values.map((value) => value ?? 0)));
-  const lines = options.series.map(({ form, values }) =>
-    runsOf(values).map(
-      (run) =>
-        html`<polyline class="${form}" points="${pointsOf(run)
-          .map(([x, value]) => `${rounded(x)},${rounded(HEIGHT - (HEIGHT * value) / top)}`)
-          .join(' ')}"/>`,
-    ),
-  );
+  const { series, steps } = options;
+  const top = Math.max(1, ...series.flatMap(({ values }) => values.map((value) => value ?? 0)));
+  const measured = steps.filter((_, step) => series.some(({ values }) => (values[step] ?? null) !== null));
   return frame(options, {
     top,
-    drawn: lines,
+    drawn: series.map(({ form, values }) => runsOf(values).map((run) => drawRun(run, form, top))),
+    note:
+      measured.length < steps.length / 2
+        ? `measured in ${measured.length} of ${steps.length} steps`
+        : undefined,
     swatch: (form) => html`<line class="${form}" x1="0" x2="20" y1="6" y2="6"/>`,
   });
 }
@@ -98,19 +96,29 @@ function runsOf(values: readonly (number | null)[]): Point[][] {
   return runs;
 }
 
-/** A single point would not be drawn. */
-function pointsOf(run: readonly Point[]): readonly Point[] {
-  const [first] = run;
-  if (run.length !== 1 || first === undefined) return run;
-  return [
-    [first[0] - 0.4, first[1]],
-    [first[0] + 0.4, first[1]],
-  ];
+/** A single value is a point: a line of no length, whose round ends are seen. */
+function drawRun(run: readonly Point[], form: string, top: number): Html {
+  const places = run.map(([x, value]) => [rounded(x), rounded(HEIGHT - (HEIGHT * value) / top)] as const);
+  const [first] = places;
+  if (places.length > 1 || first === undefined) {
+    return html`<polyline class="${form}" points="${places.map((place) => place.join(',')).join(' ')}"/>`;
+  }
+  const [x, y] = first;
+  return html`<line class="${form} point" x1="${x}" x2="${x}" y1="${y}" y2="${y}"/>`;
 }
+
+/** In place of a chart that would show nothing. */
+export const emptyChart = (title: string, why: string): Html =>
+  html`<figure class="chart"><figcaption>${title}</figcaption><p class="empty">${why}</p></figure>`;
 
 function frame(
   { id, title, what, summary, steps, series, scale, hrefs = [] }: ChartOptions,
-  { top, drawn, swatch }: { top: number; drawn: Content; swatch: (form: string) => Html },
+  {
+    top,
+    drawn,
+    swatch,
+    note,
+  }: { top: number; drawn: Content; swatch: (form: string) => Html; note?: string | undefined },
 ): Html {
   const links = hrefs.map(
     (href, step) =>
@@ -120,7 +128,7 @@ function frame(
 <div class="plot-box"><svg class="plot" role="img" aria-labelledby="${id}-title ${id}-desc" aria-describedby="${id}-what"><title id="${id}-title">${title}</title><desc id="${id}-desc">${summary}</desc>
 <line class="grid" x1="0" x2="100%" y1="16" y2="16"/><line class="grid" x1="0" x2="100%" y1="66" y2="66"/><line class="grid" x1="0" x2="100%" y1="116" y2="116"/>
 <svg x="0" y="16" width="100%" height="100" viewBox="0 0 ${steps.length} ${HEIGHT}" preserveAspectRatio="none">${drawn}</svg>
-<text x="0" y="11">${scale(top)}</text>
+<text x="0" y="11">${scale(top)}</text>${note !== undefined && html`<text x="100%" y="11" text-anchor="end">${note}</text>`}
 ${timeLabels(steps)}</svg>${links.length > 0 && html`<div class="plot-links" aria-hidden="true">${links}</div>`}</div>
 <ul class="legend">${series.map(
     ({ name, form, total, href }) =>
@@ -136,13 +144,13 @@ const saidOf = (series: readonly Series[], step: number): string =>
     .map(({ name, values }) => `${exact(values[step] ?? 0)} ${name}`)
     .join(', ') || 'nothing';
 
-/** At the begin, the middle and the end. The last step has just begun, so it is lower than it will be. */
+/** At the start, the middle and the end. The last step has just begun, so it is lower than it will be. */
 function timeLabels(steps: readonly string[]): Content {
   const at = (step: number, x: string, anchor: string, more = '') => {
     const time = steps[step];
     return (
       time !== undefined &&
-      html`<text x="${x}" y="130" text-anchor="${anchor}">${shortTime(time, steps)}${more}</text>`
+      html`<text x="${x}" y="131" text-anchor="${anchor}">${shortTime(time, steps)}${more}</text>`
     );
   };
   return [

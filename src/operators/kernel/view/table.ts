@@ -6,8 +6,12 @@ import { isPresent } from './present.ts';
 export type Column<Item> = {
   readonly head: string;
   readonly cell: (item: Item) => Content;
-  /** `number` is set to the right, `brief` never breaks, `clip` is cut at its width (its cell shows the whole on hover). */
-  readonly form?: 'number' | 'brief' | 'clip' | 'long';
+  /**
+   * `number` is set to the right, `brief` never breaks, `clip` is cut at its width (its cell shows the whole on hover), `long` and
+   * `wide` break anywhere and are never narrower than a few words or a sentence, and `act`, the last one, stays in sight where the
+   * list is wider than its box.
+   */
+  readonly form?: 'number' | 'brief' | 'clip' | 'long' | 'wide' | 'act';
   /** Left out where no row has a value. */
   readonly isOptional?: true;
 };

@@ -6,22 +6,11 @@ import { watchKeys } from './keyboard.js';
 import { refreshItself } from './refresh.js';
 import { tellTimes } from './times.js';
 
-/** Of the page before it: so the row looks like one that scrolls. */
-const SHOWN_BEFORE_PX = 48;
-
 document.documentElement.dataset.script = 'on';
 watchKeys();
 offerCopies();
 guardForms();
 tellTimes();
 refreshItself();
-showPresentPage();
 const live = document.getElementById('live');
 if (live) void import('./live.js').then(({ showLive }) => showLive(live));
-
-/** On a narrow screen the list of pages is one row, and the present one may be off to the right. */
-function showPresentPage() {
-  const pages = document.querySelector('.page > nav');
-  const present = pages?.querySelector('[aria-current]');
-  if (present) pages.scrollLeft = present.offsetLeft - pages.offsetLeft - SHOWN_BEFORE_PX;
-}

@@ -4,10 +4,10 @@
 const KEYS = [
   ['/', 'Search'],
   ['j', 'Next row'],
-  ['k', 'Row before'],
+  ['k', 'Previous row'],
   ['Enter', 'Open the row'],
-  ['?', 'This help'],
-  ['Esc', 'Close the help'],
+  ['?', 'Show this help'],
+  ['Esc', 'Close this help'],
 ];
 const TYPED_INTO = 'input:not([type="checkbox"], [type="radio"]), select, textarea';
 

@@ -55,8 +55,8 @@ const REASONS = {
   lost: () => 'the stream was not open',
   hidden: () => 'this tab was hidden',
   too_many: (count) => `at least ${count} more happened than a page can show`,
-  too_slow: (count) => `${count} came faster than this browser took them`,
-  paused: (count) => `${count} came while the page was paused, more than it keeps`,
+  too_slow: (count) => `${count} arrived faster than this browser could take them`,
+  paused: (count) => `${count} arrived while the page was paused, more than it can keep`,
 };
 
 const END_OF_ID = /:(completed|failed|processing)(?::(\d+))?$/;

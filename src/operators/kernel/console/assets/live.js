@@ -61,7 +61,7 @@ export function showLive(place) {
   function pause() {
     isPaused = !isPaused;
     part('pause').setAttribute('aria-pressed', String(isPaused));
-    part('pause').textContent = isPaused ? 'Go on' : 'Pause';
+    part('pause').textContent = isPaused ? 'Resume' : 'Pause';
     part('waiting').textContent = '';
     if (isPaused) return;
     if (dropped.count > 0)
