@@ -9,6 +9,7 @@ import { listPage } from '../kernel/list/list.pages.ts';
 import { type Cells, pageColumns } from '../kernel/list/looks.pages.ts';
 import { orderPages } from '../kernel/order/order.pages.ts';
 import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { forOperators } from '../kernel/view/for-operators.ts';
 import { deliveryHref, eventHref, jobHref } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
@@ -46,9 +47,9 @@ const quarantine = listPage({
     calls.may('releaseDeliveries') ? [CHOOSE, ...own, DECIDED, DECIDE] : [...own, DECIDED],
   empty: html`Nothing waits here. An authentic delivery that we cannot understand, such as one with an unknown status, is kept here until somebody decides.`,
   above: (_page, visit, filters) => groups(visit, filters),
-  around: (table, _page, visit, filters) =>
+  around: (table, { items }, visit, filters) =>
     !visit.calls.may('releaseDeliveries')
-      ? table
+      ? html`${table}${items.some(isOpen) && forOperators('Releasing and discarding are')}`
       : html`<form action="${PATH}/release">${table}
 <p class="actions"><button>Release the chosen ones</button> <button formaction="${PATH}/discard">Discard the chosen ones</button>${all(filters)}</p></form>`,
 });
