@@ -16,6 +16,7 @@ import { type Column, renderTable } from '../kernel/view/table.ts';
 import { idLink } from '../kernel/view/texts.ts';
 import { utc } from '../kernel/view/times.ts';
 import { DeliveriesAnswer, type DeliveryItem, quarantineFilters } from './contract.ts';
+import { triedIn } from './trial.pages.ts';
 
 const PATH = '/console/quarantine';
 
@@ -137,6 +138,7 @@ const order = {
 const release = orderPages<Delivery, DeliveryItem>({
   ...order,
   name: 'quarantine/release',
+  trial: { triedIn, instead: { name: 'quarantine/discard', verb: 'Discard' } },
   words: {
     verb: 'Release',
     past: 'released',

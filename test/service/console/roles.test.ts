@@ -103,12 +103,19 @@ test('no page tells a role to do what it may not, and each of these words is on 
       if (!name.startsWith('get') || !mayAct(role, page.role) || page.status !== 200) continue;
       if (name === 'get /live/stream' || name === 'get /live') continue; // pauses this tab
       const { html } = await send(relay, name, page, { session });
-      const [, main = ''] = /<main[^>]*>(.*)<\/main>/s.exec(html.replaceAll(/<details class="same-as">.*?<\/details>/gs, '')) ?? [];
+      const [, main = ''] =
+        /<main[^>]*>(.*)<\/main>/s.exec(html.replaceAll(/<details class="same-as">.*?<\/details>/gs, '')) ??
+        [];
       for (const [needed, words] of Object.entries(TOLD)) {
         const said = words.exec(main.replaceAll(/<[^>]*>/g, ' '))?.[0];
         if (said === undefined) continue;
         told.add(needed);
-        expect({ role, name, said, may: mayAct(role, needed as keyof typeof TOLD) }).toEqual({ role, name, said, may: true });
+        expect({ role, name, said, may: mayAct(role, needed as keyof typeof TOLD) }).toEqual({
+          role,
+          name,
+          said,
+          may: true,
+        });
       }
     }
   }
