@@ -14,6 +14,7 @@ import { outbox } from './outbox/pages.ts';
 import { overview } from './overview/pages.ts';
 import { publications } from './publications/pages.ts';
 import { quarantinePages } from './quarantine/pages.ts';
+import { choosePages } from './replays/choose.pages.ts';
 import { createReplay, newReplay } from './replays/order.pages.ts';
 import { replayPages } from './replays/pages.ts';
 import { search } from './search/pages.ts';
@@ -39,6 +40,7 @@ export const PAGES: readonly Page[] = [
   ...quarantinePages,
   newReplay,
   createReplay,
+  ...choosePages,
   ...replayPages,
   live,
   liveStream,

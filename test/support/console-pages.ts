@@ -140,6 +140,8 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
     ['get /replays', read('viewer', '/console/replays')],
     ['get /replays/new', read('operator', '/console/replays/new?source=default')],
     ['post /replays/new', act('operator', '/console/replays/new', { event_ids: eventId }, 303)],
+    ['post /replays/choose', act('operator', '/console/replays/choose', { event_ids: eventId }, 303)],
+    ['post /publications/replay', act('operator', '/console/publications/replay', { source: 'default' })],
     ['get /replays/:id', read('viewer', `/console/replays/${replay}`)],
     ['post /replays/:id/pause', act('operator', `/console/replays/${replay}/pause`, {}, 303)],
     ['post /replays/:id/resume', act('operator', `/console/replays/${replay}/resume`, {}, 303)],

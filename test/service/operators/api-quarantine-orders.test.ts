@@ -192,7 +192,9 @@ test('a dry run of a release tries: it says how many would be released, and why 
      where id = $1`,
     strange,
   );
-  await shared().database.query('update deliveries set body = null, body_bytes = null where id = $1', [other[0]]);
+  await shared().database.query('update deliveries set body = null, body_bytes = null where id = $1', [
+    other[0],
+  ]);
   const preview = async (order: object) =>
     (await api.post<Preview>('/quarantine/release', { ...order, dry_run: true })).body;
 
@@ -217,7 +219,9 @@ test('a dry run tries the oldest 1,000, and no more than 8 MiB of bodies', async
   const preview = async () =>
     (await api.post<Preview>('/quarantine/release', { filter: {}, dry_run: true })).body;
   expect(await preview()).toMatchObject({ matched: 1_001, trial: { tried: 1_000, releasable: 0 } });
-  await shared().database.query('update deliveries set body_bytes = 3 * 1024 * 1024 where source = $1', [source]);
+  await shared().database.query('update deliveries set body_bytes = 3 * 1024 * 1024 where source = $1', [
+    source,
+  ]);
   expect(await preview()).toMatchObject({ matched: 1_001, trial: { tried: 2 } });
 });
 

@@ -4,6 +4,7 @@ import { offerCopies } from './copy.js';
 import { guardForms } from './forms.js';
 import { watchKeys } from './keyboard.js';
 import { refreshItself } from './refresh.js';
+import { offerAll } from './ticks.js';
 import { tellTimes } from './times.js';
 
 /** Of the page before it: so the row looks like one that scrolls. */
@@ -13,6 +14,7 @@ document.documentElement.dataset.script = 'on';
 watchKeys();
 offerCopies();
 guardForms();
+offerAll();
 tellTimes();
 refreshItself();
 showPresentPage();
