@@ -4,6 +4,7 @@ import { deliveryPages } from './deliveries/delivery.pages.ts';
 import { deliveries } from './deliveries/pages.ts';
 import { eventPages } from './events/event.pages.ts';
 import { events } from './events/pages.ts';
+import { exportPage } from './export/pages.ts';
 import { incidents } from './incidents/pages.ts';
 import { jobs } from './jobs/pages.ts';
 import type { Page } from './kernel/console/page.ts';
@@ -49,4 +50,5 @@ export const PAGES: readonly Page[] = [
   ...tokenPages,
   ...sessionPages,
   operatorLog,
+  exportPage,
 ];

@@ -1,10 +1,12 @@
 // What stands beside a list, in a real browser with JavaScript and without: replays of what is ticked or matches, boxes that tick a
 // whole page, more rows, and previews that try.
 
+import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { expect, test } from 'vitest';
 import { describeInBrowser, type OpenPage, type PageOptions } from '../support/browser.ts';
 import { listen, newExchange } from '../support/bus.ts';
+import { parseLines } from '../support/cli.ts';
 import { signInBrowser } from '../support/console.ts';
 import { untilNonePending } from '../support/facts.ts';
 import type { TokenOptions } from '../support/operators.ts';
@@ -98,9 +100,9 @@ describeInBrowser('acting on lists', (open) => {
       const exchange = newExchange();
       await using bus = await listen(exchange, { bindings: ['job.#'] });
       await using relay = await startTestService({ exchange });
-      const jobs = Array.from({ length: 26 }, () => `${newJobId()}${'x'.repeat(180)}`);
+      const jobs = Array.from({ length: 32 }, () => `${newJobId()}${'x'.repeat(110)}`);
       for (const job of jobs) await deliver(relay.webhooks, completed(job));
-      await bus.received(26);
+      await bus.received(32);
       await untilNonePending(relay.database);
       await using opened = await signedIn(open, relay, { javaScriptEnabled, token: { role: 'operator' } });
       const { page } = opened;
@@ -113,8 +115,8 @@ describeInBrowser('acting on lists', (open) => {
       await expect
         .poll(() => page.locator('input[type=hidden][name=note]').getAttribute('value'), PATIENCE)
         .toBe('too long for an address');
-      await press(page, 'Replay 26 events to the exchange');
-      await bus.received(52);
+      await press(page, 'Replay 32 events to the exchange');
+      await bus.received(64);
     },
   );
 
@@ -225,10 +227,74 @@ describeInBrowser('acting on lists', (open) => {
     await page.goto('/console');
     await page.getByRole('searchbox').fill(job.slice(2, -2).toUpperCase());
     await page.keyboard.press('Enter');
+    await page.waitForURL((url) => url.pathname === '/console/search');
     expect(await main(page)).toContain('The ids of all 1 job were looked through.');
     await follow(page, job);
     expect(await heading(page)).toContain(job);
   });
+
+  test.for([[true], [false]])(
+    'a list is exported whole, of a day or with its filter, with bodies for who may, with JavaScript: %s',
+    async ([javaScriptEnabled = true]) => {
+      await using relay = await startTestService();
+      const jobs = Array.from({ length: 27 }, newJobId);
+      for (const job of jobs) await deliver(relay.webhooks, completed(job));
+      await deliver(relay.webhooks, { job_id: newJobId(), status: '=HYPERLINK(1)' });
+      await using opened = await signedIn(open, relay, { javaScriptEnabled, token: { role: 'auditor' } });
+      const { page } = opened;
+      const exported = async () => {
+        const coming = page.waitForEvent('download');
+        await press(page, 'Export all that match');
+        const download = await coming;
+        return { name: download.suggestedFilename(), text: await readFile(await download.path(), 'utf8') };
+      };
+
+      await page.goto('/console/deliveries?outcome=accepted');
+      await page.getByText('Export', { exact: true }).click();
+      expect(await faultsIn(page, [{ width: 390, colorScheme: 'dark' }])).toEqual([]);
+      const csv = await exported();
+      expect(csv.name).toBe('deliveries.csv');
+      expect(csv.text.split('\r\n')).toHaveLength(1 + 27 + 1);
+
+      // With bodies, as NDJSON, of one day; and the page stays where it is.
+      await page.goto('/console/deliveries');
+      await page.getByText('Export', { exact: true }).click();
+      await page.getByLabel('Format').selectOption('ndjson');
+      await page.getByLabel('with bodies').check();
+      await page.getByLabel('Only of this day (UTC)').fill(new Date().toISOString().slice(0, 10));
+      const ndjson = await exported();
+      expect(ndjson.name).toBe('deliveries.ndjson');
+      const bodies = parseLines(ndjson.text).map(
+        ({ body }) => JSON.parse(String(body)) as { job_id: string },
+      );
+      expect(bodies).toHaveLength(28);
+      expect(bodies.map(({ job_id: job }) => job)).toEqual(expect.arrayContaining(jobs));
+      expect(new URL(page.url()).pathname).toBe('/console/deliveries');
+
+      // Of another day nothing; and a spreadsheet runs nothing of it.
+      await page.goto('/console/quarantine');
+      await page.getByText('Export', { exact: true }).click();
+      expect((await exported()).text).toContain(`,'=HYPERLINK(1),`);
+      await page.getByLabel('Only of this day (UTC)').fill('2020-01-31');
+      await expect
+        .poll(() => page.getByRole('button', { name: 'Export all' }).isEnabled(), PATIENCE)
+        .toBe(true);
+      expect((await exported()).text.split('\r\n')).toHaveLength(2);
+      const logged = await relay.database.query<{ subject: string; detail: { bodies?: boolean } }>(
+        `select subject, detail::jsonb as detail from operator_log where action = 'export' order by id`,
+      );
+      expect(logged.map(({ subject, detail }) => [subject, detail.bodies ?? false])).toEqual([
+        ['deliveries', false],
+        ['deliveries', true],
+        ['quarantine', false],
+        ['quarantine', false],
+      ]);
+
+      await using viewer = await signedIn(open, relay, { javaScriptEnabled, token: { role: 'viewer' } });
+      await viewer.page.goto('/console/deliveries');
+      expect(await viewer.page.getByText('Export', { exact: true }).count()).toBe(0);
+    },
+  );
 
   test.for([[true], [false]])(
     'what a release could not do is said before it is asked for, with JavaScript: %s',

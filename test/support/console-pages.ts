@@ -159,6 +159,7 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
     ['get /sessions/:id/end', ofAll(read('admin', `/console/sessions/${session}/end`))],
     ['post /sessions/:id/end', ofAll(act('admin', `/console/sessions/${session}/end`, {}))],
     ['post /tokens/:id/revoke', ofAll(act('admin', `/console/tokens/${token}/revoke`, {}))],
+    ['post /export', press('/console/export', { list: 'jobs' })],
     ['get /operator-log', ofAll(read('auditor', '/console/operator-log'))],
   ]);
 }

@@ -11,6 +11,7 @@ import { ApiError } from '../operation/operation.ts';
 import { address } from '../view/links.ts';
 import { type Column, renderTable } from '../view/table.ts';
 import { emptyList, type FilterFault, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import { renderExport } from './export-form.pages.ts';
 import type { Filters } from './filters.contract.ts';
 import { type Cells, pageColumns } from './looks.pages.ts';
 
@@ -84,7 +85,8 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
       beside: beside?.(visit),
       body: html`${form(visit, values)}
 ${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
-${pager({ action, values, filters, cursor, rows, next: page.next_cursor })}`,
+${pager({ action, values, filters, cursor, rows, next: page.next_cursor })}
+${renderExport(name, { filters: shape, values, may: visit.calls.may })}`,
       sameAs: sameAs(visit.origin, {
         command: commandOf(name),
         path,

@@ -15,8 +15,8 @@ function offer(table, boxes) {
   all.setAttribute('aria-label', 'Choose all on this page');
   all.autocomplete = 'off';
   const head = table.tHead.rows[0].cells[boxes[0].closest('td').cellIndex];
-  // On a narrow screen a list has no head.
-  if (head.offsetParent) head.replaceChildren(all);
+  // On a narrow screen a list has no head that can be seen.
+  if (table.tHead.offsetHeight > 1) head.replaceChildren(all);
   else table.closest('form').querySelector('p.actions')?.prepend(labelled(all), ' ');
 
   const show = () => {
