@@ -70,6 +70,9 @@ test('each form, sent without a session or with one that has ended, does nothing
   expect(await stateOf(relay)).toEqual(before);
 });
 
+/** They lead to the form of a replay, which acts: what was ticked may be too long for an address. */
+const LEADS_ON: readonly string[] = ['post /replays/choose', 'post /publications/replay'];
+
 test('each form, sent by the console, acts or leaves a line in the operator log; sent twice, it acts once', async () => {
   const requests = await requestsOf('post');
   const { session } = await visitConsole(relay);
@@ -77,6 +80,10 @@ test('each form, sent by the console, acts or leaves a line in the operator log;
     const before = await stateOf(relay);
     const first = await send(relay, name, page, { session });
     const after = await stateOf(relay);
+    if (LEADS_ON.includes(name)) {
+      expect([name, first.status, after]).toEqual([name, page.status, before]);
+      continue;
+    }
     expect([name, first.status, after]).toEqual([name, page.status, expect.not.objectContaining(before)]);
     if (page.form?.['key'] === undefined) continue; // it shows something, and each time is a line of its own
 

@@ -21,7 +21,9 @@ test('the overview adds the times of an incident to what it says already, and a 
     },
     { limitMs: 20_000 },
   );
-  expect(before.text).toContain('Release or discard them. Not an incident yet: docs/runbook.md#quarantine');
+  expect(before.text).toContain(
+    'An operator can release or discard them. Not an incident yet: docs/runbook.md#quarantine',
+  );
   expect(before.text).not.toContain('What was');
 
   await insertIncident(database, {
@@ -45,7 +47,7 @@ test('the overview adds the times of an incident to what it says already, and a 
     /The moon is away\. Since \d{4}-\d\d-\d\d [\d:]+, for 3 hours; up to 12 events waited: docs\/runbook\.md#moon-away/,
   );
   expect(text).toMatch(
-    /Release or discard them\. Since [^;]+, for 20 minutes; decided by Ada: docs\/runbook\.md#quarantine/,
+    /An operator can release or discard them\. Since [^;]+, for 20 minutes; decided by Ada: docs\/runbook\.md#quarantine/,
   );
   expect(text).not.toContain('1 delivery waits in quarantine');
   expect(links.filter(({ text: word }) => word === '1 delivery in quarantine')).toHaveLength(1);

@@ -165,11 +165,13 @@ test('a token limited to another source finds nothing of this one, and changes n
       "post /outbox/discard": 200,
       "post /outbox/park": 200,
       "post /outbox/retry": 200,
+      "post /publications/replay": 403,
       "post /quarantine/discard": 200,
       "post /quarantine/release": 200,
       "post /replays/:id/cancel": 403,
       "post /replays/:id/pause": 403,
       "post /replays/:id/resume": 403,
+      "post /replays/choose": 303,
       "post /replays/new": 403,
     }
   `);
