@@ -131,7 +131,7 @@ describeInBrowser('acting on lists', (open) => {
     await page.goto('/console/events');
     await page.getByRole('row').filter({ hasText: job }).getByRole('link', { name: 'Retry …' }).waitFor();
     await page.goto(`/console/event?id=default:${job}:completed`);
-    const line = await page.locator('pre[data-copy]').innerText();
+    const line = await page.locator('code[data-copy]').innerText();
     expect(line).toBe(`await channel.bindQueue(QUEUE, "${exchange}", "job.completed.default");`);
     expect(await faultsIn(page, [{ width: 390, colorScheme: 'dark' }])).toEqual([]);
 

@@ -32,4 +32,4 @@ export function renderHeldBack({ id, publication, published_to: to }: Held, { ma
 
 const renderBinding = ({ exchange, routing_key: key }: NonNullable<Held['published_to']>): Html =>
   html`<p>A queue gets such events once it is bound, by the account of its subscriber:</p>
-<pre class="wrapped" tabindex="0" aria-label="The line that binds a queue" data-copy>await channel.bindQueue(QUEUE, ${JSON.stringify(seen(exchange))}, ${JSON.stringify(seen(key))});</pre>`;
+<p><code data-copy>await channel.bindQueue(QUEUE, ${JSON.stringify(seen(exchange))}, ${JSON.stringify(seen(key))});</code></p>`;
