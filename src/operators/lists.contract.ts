@@ -113,6 +113,9 @@ export type ExportedList = keyof typeof EXPORTED;
 /** All but the replays, which are few. */
 export const EXPORTED_LISTS = Object.keys(EXPORTED) as ExportedList[];
 
+/** Those whose export may have the bodies of deliveries. */
+export const LISTS_WITH_BODIES = ['deliveries', 'quarantine'] as const satisfies readonly ExportedList[];
+
 const ALL_FILTERS = [...Object.values(LISTS).map(({ filters }): Filters => filters), liveFilters];
 
 /** How people meet a parameter of the API, by its name; none if it is no filter. The same name has one form in all lists. */

@@ -67,6 +67,7 @@ export function operationsOf(config: Config, parts: OperationParts): readonly Op
     ...createDeliveryOperations({ connection }),
     ...createEventOperations({
       connection,
+      bus: config.broker,
       publicationsOf: (id) => lastPublicationsOf(connection.db, id, PUBLICATIONS_SHOWN_MAX),
     }),
     ...createDifferenceOperations({ connection }),

@@ -4,6 +4,7 @@ import { deliveryPages } from './deliveries/delivery.pages.ts';
 import { deliveries } from './deliveries/pages.ts';
 import { eventPages } from './events/event.pages.ts';
 import { events } from './events/pages.ts';
+import { exportPage } from './export/pages.ts';
 import { incidents } from './incidents/pages.ts';
 import { jobs } from './jobs/pages.ts';
 import type { Page } from './kernel/console/page.ts';
@@ -15,6 +16,7 @@ import { outbox } from './outbox/pages.ts';
 import { overview } from './overview/pages.ts';
 import { publications } from './publications/pages.ts';
 import { quarantinePages } from './quarantine/pages.ts';
+import { choosePages } from './replays/choose.pages.ts';
 import { createReplay, newReplay } from './replays/order.pages.ts';
 import { replayPages } from './replays/pages.ts';
 import { search } from './search/pages.ts';
@@ -40,6 +42,7 @@ export const PAGES: readonly Page[] = [
   ...quarantinePages,
   newReplay,
   createReplay,
+  ...choosePages,
   ...replayPages,
   live,
   liveStream,
@@ -48,5 +51,6 @@ export const PAGES: readonly Page[] = [
   ...tokenPages,
   ...sessionPages,
   operatorLog,
+  exportPage,
   ...documentPages,
 ];

@@ -90,6 +90,13 @@ const press = (path: string, form: Record<string, string> = {}): PageRequest => 
   form,
   status: 200,
 });
+/** It changes nothing, and leads to a form that does. */
+const leadOn = (path: string, form: Record<string, string>, status: 200 | 303): PageRequest => ({
+  role: 'operator',
+  path,
+  form,
+  status,
+});
 const ofAll = (request: PageRequest): PageRequest => ({ ...request, isForAllSources: true });
 
 /** With things of their own, and keys that were not used yet. In an order in which each can be sent. */
@@ -142,6 +149,8 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
     ['get /replays', read('viewer', '/console/replays')],
     ['get /replays/new', read('operator', '/console/replays/new?source=default')],
     ['post /replays/new', act('operator', '/console/replays/new', { event_ids: eventId }, 303)],
+    ['post /replays/choose', leadOn('/console/replays/choose', { event_ids: eventId }, 303)],
+    ['post /publications/replay', leadOn('/console/publications/replay', { source: 'default' }, 200)],
     ['get /replays/:id', read('viewer', `/console/replays/${replay}`)],
     ['post /replays/:id/pause', act('operator', `/console/replays/${replay}/pause`, {}, 303)],
     ['post /replays/:id/resume', act('operator', `/console/replays/${replay}/resume`, {}, 303)],
@@ -159,6 +168,7 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
     ['get /sessions/:id/end', ofAll(read('admin', `/console/sessions/${session}/end`))],
     ['post /sessions/:id/end', ofAll(act('admin', `/console/sessions/${session}/end`, {}))],
     ['post /tokens/:id/revoke', ofAll(act('admin', `/console/tokens/${token}/revoke`, {}))],
+    ['post /export', press('/console/export', { list: 'jobs' })],
     ['get /operator-log', ofAll(read('auditor', '/console/operator-log'))],
   ]);
 }

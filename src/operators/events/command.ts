@@ -44,6 +44,8 @@ async function show(args: string[], env: Env, io: Io): Promise<number> {
     ['delivery', event.delivery_id],
     ['repeats', event.repeats],
     ['on the bus', event.publication],
+    ['exchange', event.published_to?.exchange],
+    ['routing key', event.published_to?.routing_key],
   ]);
   if (io.stdout.isTTY && event.publications.length > 0) {
     await io.put('\n');

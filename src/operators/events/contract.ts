@@ -39,6 +39,12 @@ export const Event = z
   .meta({ id: 'Event', description: 'What a delivery reported, recorded once.' });
 
 export const EventDetail = Event.extend({
+  published_to: z
+    .object({ exchange: z.string(), routing_key: z.string() })
+    .optional()
+    .describe(
+      'Where its message goes, by the present configuration. A queue gets it that is bound for the key.',
+    ),
   publications: z.array(Publication).max(PUBLICATIONS_SHOWN_MAX).describe('Newest first.'),
 }).meta({ id: 'EventDetail', description: 'An event with its publications.' });
 
@@ -53,6 +59,7 @@ export const eventFilters = {
 };
 
 export type Event = z.infer<typeof Event>;
+export type EventDetail = z.infer<typeof EventDetail>;
 
 export const eventColumns = columnsOf<Event>()({
   recorded_at: { head: 'recorded (UTC)', look: 'time' },

@@ -16,6 +16,7 @@ import { copyable, explained, id, idLink, seen } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
 import { SentCloudEvent } from './cloud-event.contract.ts';
 import { EventDetail, PUBLICATIONS_SHOWN_MAX } from './contract.ts';
+import { renderHeldBack } from './held-back.pages.ts';
 
 const SHOW = 'showEvent';
 const MESSAGE = 'showCloudEvent';
@@ -26,7 +27,7 @@ async function view(visit: Visit, eventId: string, message?: SentCloudEventShape
   return {
     title: `Event ${seen(event.id)}`,
     heading: html`Event ${copyable(event.id)}`,
-    body: html`${renderEventFacts(event)}
+    body: html`${renderHeldBack(event, visit.calls)}${renderEventFacts(event)}
 <h2>Publications</h2>
 ${renderPublications(event)}
 ${visit.calls.may('createReplay') && html`<p class="actions"><a class="button" href="${address('/console/replays/new', { event_ids: event.id })}">Replay …</a></p>`}
@@ -67,6 +68,7 @@ const renderEventFacts = (event: Event): Content =>
     ['Repeated', event.repeats > 0 && `${exact(event.repeats)} ${event.repeats === 1 ? 'time' : 'times'}`],
     ['Sequence', event.sequence],
     ['On the bus', publicationState(event.publication)],
+    ['Routing key', id(event.published_to?.routing_key)],
   ]);
 
 function renderPublications({ id: eventId, publications }: Event): Content {

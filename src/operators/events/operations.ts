@@ -1,12 +1,13 @@
 // The operations on events: their list, and one.
 
 import { z } from 'zod';
-import { parseEventId } from '../../event/index.ts';
+import { parseEventId, routingKey } from '../../event/index.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { eventIdText } from '../kernel/list/filters.contract.ts';
 import { apiList, scoped } from '../kernel/list/list.operations.ts';
 import { defineRead, notFound, type Operation, scopeOf } from '../kernel/operation/operation.ts';
 import type { Publication } from '../publications/contract.ts';
+import type { Bus } from './cloud-event.operations.ts';
 import { EventDetail } from './contract.ts';
 import { events, findEvent } from './queries.ts';
 
@@ -14,11 +15,13 @@ export const eventsList = apiList('events', events, scoped);
 
 type Deps = {
   readonly connection: Pick<DatabaseConnection, 'db'>;
+  /** Where events are published. */
+  readonly bus: Bus;
   /** The last ones. */
   readonly publicationsOf: (eventId: string) => Promise<readonly Publication[]>;
 };
 
-export function createEventOperations({ connection, publicationsOf }: Deps): readonly Operation[] {
+export function createEventOperations({ connection, bus, publicationsOf }: Deps): readonly Operation[] {
   return [
     defineRead({
       id: 'showEvent',
@@ -34,7 +37,11 @@ export function createEventOperations({ connection, publicationsOf }: Deps): rea
         const event = await findEvent(connection.db, id);
         if (event === undefined) throw notFound('event');
         scopeOf(caller, event.source);
-        return { status: 200, body: { ...event, publications: await publicationsOf(id) } };
+        const published_to = {
+          exchange: bus.exchange,
+          routing_key: routingKey(bus.routingPrefix, event.kind, event.source),
+        };
+        return { status: 200, body: { ...event, published_to, publications: await publicationsOf(id) } };
       },
     }),
   ];

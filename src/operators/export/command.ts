@@ -8,7 +8,7 @@ import { oneOf, parse } from '../../terminal/arguments.ts';
 import { createBar } from '../../terminal/bar.ts';
 import type { Command } from '../../terminal/command.ts';
 import type { Io } from '../../terminal/io.ts';
-import { option, optionHelp } from '../../terminal/options.ts';
+import { flag, option, optionHelp } from '../../terminal/options.ts';
 import { bytes, counted, duration } from '../../terminal/readable.ts';
 import { EXPORTED_LISTS, LISTS } from '../client/index.ts';
 import { openApi } from '../kernel/api.command.ts';
@@ -21,6 +21,7 @@ const OWNER_ONLY = 0o600;
 
 const OPTIONS = {
   format: option('FORMAT', 'ndjson or csv (ndjson)'),
+  bodies: flag('with the bodies of deliveries or the quarantine, as text, or in base64 where one is no text'),
   out: option('FILE', 'to this file; it is named FILE.part until it is complete'),
 } as const;
 
@@ -43,10 +44,11 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
   }
   const { filters } = LISTS[list];
   const { values } = parse(rest, { ...filterOptions(filters), ...OPTIONS });
-  const { format, out } = values;
+  const { format, out, bodies } = values;
   const query = {
     list,
     format: oneOf('--format', format, 'ndjson', FORMATS),
+    ...(bodies && { bodies: 'true' }),
     ...readFilters(filters, values),
   };
   const { client } = openApi(env, io);

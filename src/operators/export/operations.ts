@@ -6,12 +6,13 @@ import { stringify } from 'csv-stringify/sync';
 import { z } from 'zod';
 import type { Logger } from '../../base/log/log.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
-import { plain, REASON_MAX_LENGTH } from '../kernel/list/filters.contract.ts';
+import { flag, plain, REASON_MAX_LENGTH } from '../kernel/list/filters.contract.ts';
 import type { ApiList } from '../kernel/list/list.operations.ts';
 import { ApiError, type Caller, defineRead, type Operation } from '../kernel/operation/operation.ts';
 import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from '../kernel/operation/token-check.ts';
-import { EXPORTED_LISTS, type ExportedList } from '../lists.contract.ts';
+import { EXPORTED_LISTS, type ExportedList, LISTS_WITH_BODIES } from '../lists.contract.ts';
 import { LISTS } from '../lists.operations.ts';
+import { type Exported, readBodies, withBodies } from './bodies.queries.ts';
 import { readAll } from './queries.ts';
 
 /** On each replica. Each takes one of the operators' 256 connections, and memory for a page and a buffer, some MiB. */
@@ -94,28 +95,44 @@ export function createExportOperations(deps: Deps): readonly Operation[] {
         'With the filters of that list. An export that ends without its last chunk is not complete: repeat it. If its ' +
         'token is revoked or expires, it is cut within a minute. ' +
         'In CSV, a cell that a spreadsheet would take for a formula has an apostrophe before it. ' +
+        'With `bodies` each delivery has its body: as text in `body`, or in `body_base64` where it is not UTF-8. ' +
         `At most ${EXPORTS_AT_ONCE} run on a replica, and ${EXPORTS_PER_TOKEN} with one token.`,
       role: 'auditor',
       query: z.strictObject({
         list: z.enum(EXPORTED_LISTS),
         format: z.enum(['ndjson', 'csv']).default('ndjson'),
+        bodies: flag
+          .optional()
+          .describe('`true`: with the bodies that are kept, of `deliveries` and `quarantine` alone.'),
         ...anyFilter,
       }),
       answers: { 200: { description: 'The list.', contentType: Object.values(FORMATS) } },
-      run: async ({ query: { list: name, format, ...given } }, { caller, record, signal }) => {
+      run: async (
+        { query: { list: name, format, bodies: hasBodies = false, ...given } },
+        { caller, record, signal },
+      ) => {
         const list: ApiList = EXPORTED[name];
         const read = list.readerFor(readFilters(list, given), caller);
+        if (hasBodies) requireBodies(name);
         const leave = takePlace(caller.tokenId);
         try {
           const { source = null } = given as { source?: string };
-          await record({ action: 'export', source, subject: name, detail: { format, ...given } });
+          await record({
+            action: 'export',
+            source,
+            subject: name,
+            detail: { format, ...(hasBodies && { bodies: true }), ...given },
+          });
           signal.throwIfAborted();
         } catch (error) {
           leave();
           throw error;
         }
         const slices = readAll((options) => inTurn(() => read(connection.db, options)));
-        const lines = format === 'csv' ? csvLines(list.item, slices) : jsonLines(list.item, slices);
+        const lines = linesOf(list.item, slices, {
+          format,
+          bodies: hasBodies ? (portion) => inTurn(() => readBodies(connection.db, portion)) : undefined,
+        });
         const stream = Readable.from(
           watched(lines, stalledMs, () => stream),
           {
@@ -168,6 +185,29 @@ function readFilters({ name, filters }: ApiList, given: object): object {
 }
 
 type Slices = AsyncIterable<readonly object[]>;
+type ReadBodies = (portion: readonly Exported[]) => Promise<ReadonlyMap<string, Buffer>>;
+
+/** @throws ApiError 400 */
+function requireBodies(name: ExportedList): void {
+  if (LISTS_WITH_BODIES.some((one) => one === name)) return;
+  throw new ApiError(400, 'invalid_request', `bodies: only ${LISTS_WITH_BODIES.join(' and ')} have some`);
+}
+
+function linesOf(
+  item: z.ZodObject,
+  slices: Slices,
+  { format, bodies }: { format: keyof typeof FORMATS; bodies: ReadBodies | undefined },
+): AsyncGenerator<string> {
+  const write = format === 'csv' ? csvLines : jsonLines;
+  if (bodies === undefined) return write(item, slices);
+  return write(item.extend(BODY), portions(slices as AsyncIterable<readonly Exported[]>, bodies));
+}
+
+const BODY = { body: z.string().nullable(), body_base64: z.string().nullable() };
+
+async function* portions(slices: AsyncIterable<readonly Exported[]>, bodies: ReadBodies) {
+  for await (const slice of slices) yield* withBodies(slice, bodies);
+}
 
 async function* jsonLines(item: z.ZodObject, slices: Slices): AsyncGenerator<string> {
   for await (const slice of slices) {

@@ -6,6 +6,7 @@ import type { Visit } from '../kernel/console/page.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
 import { orderHref, tick } from '../kernel/order/selection.pages.ts';
 import { type Figure, renderFigures } from '../kernel/view/figures.ts';
+import { forOperators } from '../kernel/view/for-operators.ts';
 import { address } from '../kernel/view/links.ts';
 import { capped } from '../kernel/view/numbers.ts';
 import type { Column } from '../kernel/view/table.ts';
@@ -52,8 +53,12 @@ export const outbox = listPage({
   empty: html`Nothing is waiting: all events are on the bus. An event stays here until RabbitMQ confirms it.`,
   above: async (page, visit, filters) =>
     html`${await brokerNotice(page, visit)}${countsOf(page)}${await outboxGroups(visit, filters)}`,
-  around: (table, { items }, { calls }, filters) =>
-    calls.may('retryEntries') && items.length > 0 ? orders(table, items, filters) : table,
+  around: (table, { items }, { calls }, filters) => {
+    if (items.length === 0) return table;
+    return calls.may('retryEntries')
+      ? orders(table, items, filters)
+      : html`${table}${forOperators('Retrying, discarding and parking are')}`;
+  },
 });
 
 /** Why all of it waits, which no entry tells. */

@@ -83,6 +83,7 @@ async function readSituation({ calls, readiness }: Visit): Promise<Omit<Situatio
     readiness: ready,
     replicas: replicas.items,
     loss: replicas.loss ?? null,
+    mayDecide: calls.may('retryEntries'),
     nowMs: Date.now(),
   };
 }

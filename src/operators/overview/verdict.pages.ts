@@ -30,6 +30,8 @@ export type Situation = {
   /** Of the last days. */
   readonly loss: DatabaseLoss | null;
   readonly goingOn: readonly GoingOn[];
+  /** Whether the reader may do what is advised. Who may not is told who may. */
+  readonly mayDecide: boolean;
   readonly nowMs: number;
 };
 
@@ -68,31 +70,33 @@ const entry = (
   { href, what, why, count: { count } }: { href: string; what: string; why: string; count: Count },
 ): Line[] => (count > 0 ? [{ ...(of && { of }), text: html`<a href="${href}">${what}</a>: ${why}` }] : []);
 
-function decisionsOf({ quarantined, returned, parked, pausedReplays, stuck }: Situation): Line[] {
+function decisionsOf(situation: Situation): Line[] {
+  const { quarantined, returned, parked, pausedReplays, stuck, mayDecide } = situation;
+  const advice = mayDecide ? ADVICE.toOperators : ADVICE.toOthers;
   const deliveries = quarantined.isExact && quarantined.count === 1 ? 'delivery' : 'deliveries';
   return [
     ...entry('quarantine', {
       href: '/console/quarantine',
       what: `${capped(quarantined.count, quarantined.isExact)} ${deliveries} in quarantine`,
-      why: 'authentic, and not understood. Release or discard them.',
+      why: `authentic, and not understood. ${advice.quarantined}`,
       count: quarantined,
     }),
     ...entry('returned', {
       href: '/console/outbox?state=returned',
       what: `${counted(returned.count, 'event', returned.isExact)} returned`,
-      why: 'no queue is bound for them. Bind one, then send them again.',
+      why: `no queue is bound for them. ${advice.returned}`,
       count: returned,
     }),
     ...entry('parked', {
       href: '/console/outbox?state=parked',
       what: `${counted(parked.count, 'event', parked.isExact)} parked`,
-      why: 'all attempts failed. Look at the error, then send them again or discard them.',
+      why: `all attempts failed. ${advice.parked}`,
       count: parked,
     }),
     ...entry(undefined, {
       href: '/console/replays?state=paused',
       what: `${counted(pausedReplays.count, 'replay', pausedReplays.isExact)} paused`,
-      why: 'something stopped it. Its page says what; resume or cancel it there.',
+      why: `something stopped it. ${advice.paused}`,
       count: pausedReplays,
     }),
     ...entry('stuck-jobs', {
@@ -103,6 +107,21 @@ function decisionsOf({ quarantined, returned, parked, pausedReplays, stuck }: Si
     }),
   ];
 }
+
+const ADVICE = {
+  toOperators: {
+    quarantined: 'Release or discard them.',
+    returned: 'Bind one, then send them again.',
+    parked: 'Look at the error, then send them again or discard them.',
+    paused: 'Its page says what; resume or cancel it there.',
+  },
+  toOthers: {
+    quarantined: 'An operator can release or discard them.',
+    returned: 'When one is bound, an operator can send them again.',
+    parked: 'An operator can send them again or discard them.',
+    paused: 'Its page says what; an operator can resume or cancel it.',
+  },
+} as const;
 
 const BROKER = {
   connected: undefined,

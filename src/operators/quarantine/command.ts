@@ -6,14 +6,14 @@ import { nounCommand } from '../../terminal/command.ts';
 import type { Io } from '../../terminal/io.ts';
 import { printTable } from '../../terminal/listing.ts';
 import { optionHelp } from '../../terminal/options.ts';
-import { count, counted } from '../../terminal/readable.ts';
+import { clean, count, counted } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
-import { DISCARDED_AT_ONCE, LISTS, RELEASED_AT_ONCE } from '../client/index.ts';
+import { DISCARDED_AT_ONCE, LISTS, type OrderPreview, RELEASED_AT_ONCE } from '../client/index.ts';
 import { groupsHelp, groupsVerb } from '../kernel/group/group.command.ts';
 import { COLUMNS } from '../kernel/list/columns.command.ts';
 import { filterHelp } from '../kernel/list/filters.command.ts';
 import { listHelp, listVerb } from '../kernel/list/list.command.ts';
-import { takePages } from '../kernel/order/order.command.ts';
+import { takePages, type Trial } from '../kernel/order/order.command.ts';
 import {
   type Item,
   isFailure,
@@ -21,6 +21,8 @@ import {
   orderVerb,
   type Telling,
 } from '../kernel/order/verb.command.ts';
+
+type Preview = OrderPreview<'quarantine/release'>;
 
 /** Of the actions on all that wait. */
 const { state: _state, ...ORDER_FILTERS } = LISTS.quarantine.filters;
@@ -38,7 +40,8 @@ ${groupsHelp('quarantine')}
                         try to understand these again, at most ${RELEASED_AT_ONCE}, with the present schemas; if that succeeds, they
                         become events
   quarantine release --all
-                        all that wait, or with filters some of them; on a terminal it shows them and asks
+                        all that wait, or with filters some of them; on a terminal it tries them, says how many can be
+                        released and why the others cannot, and asks
 ${filterHelp(ORDER_FILTERS)}
 ${optionHelp(CONFIRM_OPTIONS)}
   quarantine discard ID… --note TEXT
@@ -67,6 +70,7 @@ const release = orderVerb({
   missing: 'the id of a delivery, or --all,',
   question: (amount) => `Release ${amount}?`,
   none: { text: NOTHING, exitCode: 0 },
+  trial: trialOf,
   tell: tellResults,
 });
 
@@ -80,6 +84,22 @@ const discard = orderVerb({
   question: (amount) => `Discard ${amount} for good?`,
   none: { text: NOTHING, exitCode: 1 },
 });
+
+/** Of the dry run: what would become of them. */
+function trialOf({ matched, matched_exactly: isExact, trial }: Preview): Trial | undefined {
+  if (trial === undefined) return undefined;
+  const { tried, releasable, reasons } = trial;
+  const isAll = isExact && tried === matched;
+  const cannot = tried - releasable;
+  if (cannot === 0 && isAll) return undefined;
+  const which = isAll ? '' : `of the oldest ${counted(tried, 'delivery')}, `;
+  const why = reasons.map(({ reason, count: number }) => `\n  ${count(number)}: ${clean(reason)}`).join('');
+  return {
+    text: `${which}${count(releasable)} can be released with the present schemas, ${count(cannot)} cannot${why === '' ? '' : `:${why}`}`,
+    isFruitless: isAll && releasable === 0,
+    ...(isAll && { part: `${count(releasable)} of ` }),
+  };
+}
 
 async function tellResults(
   io: Io,

@@ -101,11 +101,34 @@ export const DiscardOrder = z
     ...documented({ ...NAMES_ONE, anyOf: [{ required: ['note'] }, IS_DRY_RUN] }),
   });
 
+/** Deliveries that a preview of a release tries, and reasons that it tells. */
+export const TRIED_MAX = 1_000;
+export const REASONS_SHOWN_MAX = 10;
+
+export const Trial = z
+  .object({
+    tried: z
+      .int()
+      .min(0)
+      .describe(
+        `The oldest ones: at most ${TRIED_MAX.toLocaleString('en-US')}, and 8 MiB of bodies (but one at least).`,
+      ),
+    releasable: z.int().min(0).describe('Those of them that are understood by the present schemas.'),
+    reasons: z
+      .array(z.object({ reason: z.string(), count: z.int().min(1) }))
+      .max(REASONS_SHOWN_MAX)
+      .describe('Why the others would stay in quarantine, the most frequent first.'),
+  })
+  .meta({ id: 'ReleaseTrial', description: 'What a release would come to: nothing is changed by it.' });
+
+export type Trial = z.infer<typeof Trial>;
+
 export const QuarantinePreview = z
   .object({
     ...counts,
     to: timestamp.describe('Put it into the filter of the order: nothing that came later is touched.'),
     sample: z.array(Delivery).max(SAMPLE_MAX).describe('The oldest ones.'),
+    trial: Trial.optional().describe('Of a release.'),
   })
   .meta({ id: 'QuarantinePreview', description: 'What a release or a discard would begin with.' });
 

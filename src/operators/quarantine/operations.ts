@@ -10,10 +10,11 @@ import { discard } from './discard.queries.ts';
 import { previewWaiting, RELEASED_OF_A_JOB } from './picked.queries.ts';
 import { quarantine } from './queries.ts';
 import { release } from './release.queries.ts';
+import { previewRelease } from './trial.queries.ts';
 
 export const quarantineList = apiList('quarantine', quarantine, scoped);
 
-const ofDeliveries = { types: ['time', 'uuid'], preview: previewWaiting } as const;
+const TYPES = ['time', 'uuid'] as const;
 
 export function createQuarantineOrders(): readonly Operation[] {
   return [
@@ -23,10 +24,11 @@ export function createQuarantineOrders(): readonly Operation[] {
 }
 
 const releaseSpec: OrderSpec<QuarantineFilter> = {
-  ...ofDeliveries,
+  types: TYPES,
+  preview: previewRelease,
   summary: 'Try to understand deliveries again',
   description: `With the present schemas. What is understood is tallied and published as if it came now; what is not stays where it \
-is. At most ${RELEASED_AT_ONCE} a call, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least).`,
+is. A dry run tries the oldest ones, and says how many are understood, and why the others are not. At most ${RELEASED_AT_ONCE} a call, ${RELEASED_OF_A_JOB} of one job, and 8 MiB of bodies (but one at least).`,
   carryOut: async (trx, order) => {
     await keepDays(trx);
     const { releases, others, next } = await release(trx, order);
@@ -45,7 +47,8 @@ is. At most ${RELEASED_AT_ONCE} a call, ${RELEASED_OF_A_JOB} of one job, and 8 M
 };
 
 const discardSpec: OrderSpec<QuarantineFilter> = {
-  ...ofDeliveries,
+  types: TYPES,
+  preview: previewWaiting,
   summary: 'Give up deliveries in quarantine for good',
   description: `They no longer wait, and can no longer be released. They stay in the list of deliveries, with their bodies, for as \
 long as any other. At most ${DISCARDED_AT_ONCE} a call.`,

@@ -9,12 +9,14 @@ import { listPage } from '../kernel/list/list.pages.ts';
 import { type Cells, pageColumns } from '../kernel/list/looks.pages.ts';
 import { orderPages } from '../kernel/order/order.pages.ts';
 import { orderHref, tick } from '../kernel/order/selection.pages.ts';
+import { forOperators } from '../kernel/view/for-operators.ts';
 import { deliveryHref, eventHref, jobHref } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { idLink } from '../kernel/view/texts.ts';
 import { utc } from '../kernel/view/times.ts';
 import { DeliveriesAnswer, type DeliveryItem, quarantineFilters } from './contract.ts';
+import { triedIn } from './trial.pages.ts';
 
 const PATH = '/console/quarantine';
 
@@ -46,9 +48,9 @@ const quarantine = listPage({
     calls.may('releaseDeliveries') ? [CHOOSE, ...own, DECIDED, DECIDE] : [...own, DECIDED],
   empty: html`Nothing is waiting. A delivery with a valid signature that we cannot understand, such as one with an unknown status, is held here until somebody decides.`,
   above: (_page, visit, filters) => groups(visit, filters),
-  around: (table, _page, visit, filters) =>
+  around: (table, { items }, visit, filters) =>
     !visit.calls.may('releaseDeliveries')
-      ? table
+      ? html`${table}${items.some(isOpen) && forOperators('Releasing and discarding are')}`
       : html`<form action="${PATH}/release">${table}
 <p class="actions"><button>Release selected</button> <button class="drastic" formaction="${PATH}/discard">Discard selected</button>${all(filters)}</p></form>`,
 });
@@ -136,6 +138,7 @@ const order = {
 const release = orderPages<Delivery, DeliveryItem>({
   ...order,
   name: 'quarantine/release',
+  trial: { triedIn, instead: { name: 'quarantine/discard', verb: 'Discard' } },
   words: {
     verb: 'Release',
     past: 'released',

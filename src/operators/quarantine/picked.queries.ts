@@ -174,6 +174,18 @@ export async function previewWaiting(
   };
 }
 
+/** The oldest ones that wait: what a release would take first. Changes nothing, and locks nothing. */
+export async function findWaiting(
+  db: Kysely<Database>,
+  { which, sources }: Selection<QuarantineFilter>,
+  limit: number,
+): Promise<readonly Found[]> {
+  if (which.filter !== undefined)
+    return findOldest(db, { filter: which.filter, sources, after: undefined, limit });
+  const named = await readNamed(db, { ids: which.ids, sources, locking: sql`` });
+  return named.filter(({ notWaiting }) => notWaiting === undefined).slice(0, limit);
+}
+
 type Matching = Pick<Page, 'sources'> & { readonly filter: QuarantineFilter };
 
 async function previewMatching(db: Kysely<Database>, request: Matching): Promise<QuarantinePreview> {

@@ -97,7 +97,11 @@ function inWaves(released: readonly Understood[]): Understood[][] {
   return waves;
 }
 
-function understandAgain({ body, job_id: jobId }: Quarantined): { event?: JobEvent; reason: string | null } {
+/** What a release makes of it: an event, or the reason why it stays in quarantine. */
+export function understandAgain({ body, job_id: jobId }: Pick<Quarantined, 'body' | 'job_id'>): {
+  event?: JobEvent;
+  reason: string | null;
+} {
   if (body === null) return { reason: 'its body is no longer kept' };
   const understood = understand(body);
   if (understood.outcome !== 'event') return { reason: understood.reason };

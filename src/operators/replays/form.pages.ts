@@ -5,6 +5,9 @@ import { filtersIn } from '../kernel/list/filter-form.pages.ts';
 import { withUnits } from '../kernel/list/list.pages.ts';
 import { type ReplayOrder, replayEventFilters } from './order.contract.ts';
 
+/** Half of what a server takes as the head of a request. A longer form is sent as one. */
+export const ADDRESS_MAX = 4_000;
+
 export type ReplayForm = {
   /** As they were typed. */
   readonly values: Readonly<Record<string, string>>;

@@ -3,30 +3,43 @@
 
 import type { z } from 'zod';
 import { type Content, type Html, html } from '../../web/index.ts';
-import { get, type Page, post, type Visit } from '../kernel/console/page.ts';
+import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
 import { renderField } from '../kernel/list/filter-form.pages.ts';
 import { ApiError } from '../kernel/operation/operation.ts';
 import { hiddenFields, keyField, keyIn } from '../kernel/view/act.ts';
-import { eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
+import { address, eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
 import { counted } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
 import { Replay, ReplayPreview } from './contract.ts';
-import { fieldsOf, namesEvents, orderOf, type ReplayForm, readReplayForm, sameReplay } from './form.pages.ts';
+import {
+  ADDRESS_MAX,
+  fieldsOf,
+  namesEvents,
+  orderOf,
+  type ReplayForm,
+  readReplayForm,
+  sameReplay,
+} from './form.pages.ts';
 import { REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, replayEventFilters } from './order.contract.ts';
 
-const PATH = '/console/replays/new';
+export const PATH = '/console/replays/new';
 type Preview = z.output<typeof ReplayPreview>;
 
-export const newReplay: Page = get('/replays/new', ['createReplay'], async (visit) => {
-  const form = readReplayForm(visit.query);
+export const newReplay: Page = get('/replays/new', ['createReplay'], (visit) =>
+  viewReplay(visit, readReplayForm(visit.query)),
+);
+
+/** @param told what is to be known of how the events were chosen */
+export async function viewReplay(visit: Visit, form: ReplayForm, told?: Content): Promise<View> {
   const found = namesEvents(form) ? await preview(visit, form) : undefined;
   const isRefused = found instanceof ApiError;
   return {
     title: 'New replay',
     ...(isRefused && { status: found.status }),
     body: html`<p>Publishes events again, with their original ids. Subscribers recognize the copies by the header <code>replay</code>.</p>
+${told}
 ${renderForm(form, visit)}
 <section id="preview" aria-live="polite" aria-label="What it would publish">${
       found === undefined
@@ -37,7 +50,7 @@ ${renderForm(form, visit)}
     }</section>`,
     sameAs: found === undefined || isRefused ? undefined : sameReplay(visit.origin, form, orderOf(form)),
   };
-});
+}
 
 export const createReplay: Page = post('/replays/new', ['createReplay'], async (visit) => {
   const form = readReplayForm(visit.form);
@@ -60,7 +73,8 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
   const { values, eventIds, queue, rate, note } = form;
   const field = (name: string) => renderField(name, { filters: replayEventFilters, values, sources });
   const isMoreSet = MORE.some((name) => values[name] !== undefined);
-  return html`<form class="replay" action="${PATH}" data-preview="preview">
+  const isLong = address(PATH, fieldsOf(form, undefined)).length > ADDRESS_MAX;
+  return html`<form class="replay" ${isLong ? html`method="post" action="/console/replays/choose"` : html`action="${PATH}"`} data-preview="preview">
 <fieldset><legend>All events that match</legend>
 <div class="filters">${FIRST.map(field)}<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${MORE.map(field)}</div></details></div></fieldset>
 <details${eventIds.length > 0 && html` open`}><summary>Or only these events</summary>

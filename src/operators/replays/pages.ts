@@ -8,6 +8,7 @@ import { sameAs } from '../kernel/console/same-as.ts';
 import { listPage } from '../kernel/list/list.pages.ts';
 import { keyField, keyIn } from '../kernel/view/act.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
+import { forOperators } from '../kernel/view/for-operators.ts';
 import { address, eventHref, replayHref } from '../kernel/view/links.ts';
 import { capped, counted, exact } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
@@ -146,7 +147,7 @@ const againHref = ({ filter, event_ids: ids, queue }: Detail): string =>
   });
 
 function steering({ id, state: now }: Detail, { may }: Calls): Content {
-  if (!may('pauseReplay')) return undefined;
+  if (!may('pauseReplay')) return forOperators('Pausing, resuming and cancelling are');
   const change = now === 'running' ? 'pause' : 'resume';
   return html`<div class="actions"><form method="post" action="${replayHref(id)}/${change}">${keyField()}<button>${now === 'running' ? 'Pause' : 'Resume'}</button></form>
 <a class="button drastic" href="${replayHref(id)}/cancel">Cancel …</a></div>`;

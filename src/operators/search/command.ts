@@ -5,7 +5,7 @@ import { argumentOf, parse } from '../../terminal/arguments.ts';
 import type { Command } from '../../terminal/command.ts';
 import type { Io } from '../../terminal/io.ts';
 import { printTable } from '../../terminal/listing.ts';
-import { clean } from '../../terminal/readable.ts';
+import { clean, counted, time } from '../../terminal/readable.ts';
 import { tallyhookLine } from '../../terminal/shell-line.ts';
 import type { Column } from '../../terminal/table.ts';
 import type { Answers } from '../client/index.ts';
@@ -15,7 +15,7 @@ import { colourOf, timeColumn } from '../kernel/list/looks.command.ts';
 const help = `Leads from an id, an error code or a source to what shows it.
 
   find TEXT             the id of a job, an event, a delivery or a replay; an error code; the name of a source; or what
-                        a job's id begins with
+                        a job's id begins with, or of newer jobs any part of it
 
 Each line has the command that shows what was found. At most 25 of a kind are listed. TEXT that begins with "-" needs
 "--" before it. The exit code is 1 if nothing was found.`;
@@ -24,19 +24,26 @@ export type Found = Answers['search']['items'][number];
 
 async function run(args: string[], env: Env, io: Io): Promise<number> {
   const text = argumentOf(parse(args, {}, 1).positionals, 'what to look for');
-  const { items, more_of: moreOf } = await openApi(env, io).client.search(text);
+  const { items, more_of: moreOf, looked_through: looked } = await openApi(env, io).client.search(text);
   if (!io.stdout.isTTY) {
     for (const item of items) await io.putJson({ ...item, command: commandOf(item) });
   } else if (items.length > 0) {
     await printTable(io, items, FOUND);
   }
   if (items.length === 0) io.complain('nothing has this id, code or name, and no job begins with it');
+  if (looked) io.complain(howFar(looked));
   if (moreOf.includes('job_prefix')) {
     io.complain(
       `there are more jobs: see "${clean(tallyhookLine('jobs list', [], { 'job-prefix': text }))}"`,
     );
   }
   return items.length === 0 ? 1 : 0;
+}
+
+/** Of the text inside of ids. */
+function howFar({ jobs, back_to: at }: NonNullable<Answers['search']['looked_through']>): string {
+  if (at === null) return `searched every job’s id (${counted(jobs, 'job')})`;
+  return `searched the ids of the newest ${counted(jobs, 'job')}, back to ${time(at)}; for older ones, give the beginning of the id`;
 }
 
 export const FOUND: readonly Column<Found>[] = [
@@ -47,7 +54,11 @@ export const FOUND: readonly Column<Found>[] = [
   { head: 'shown by', text: commandOf, wrapTo: 72, below: 'first', unlabelled: true },
 ];
 
-const WORDS: Readonly<Record<string, string>> = { error_code: 'error code', job_prefix: 'job' };
+const WORDS: Readonly<Record<string, string>> = {
+  error_code: 'error code',
+  job_prefix: 'job',
+  job_part: 'job',
+};
 
 function commandOf({ what, id, source }: Found): string {
   switch (what) {

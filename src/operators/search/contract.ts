@@ -6,12 +6,16 @@ import { pasted } from '../kernel/list/filters.contract.ts';
 
 /** Of each kind. */
 export const SEARCH_MAX = 25;
+/** A shorter text is inside of nearly every id. */
+export const PART_LENGTH_MIN = 3;
 
-const what = z.enum(['job', 'event', 'delivery', 'replay', 'error_code', 'source', 'job_prefix']);
+const what = z.enum(['job', 'event', 'delivery', 'replay', 'error_code', 'source', 'job_prefix', 'job_part']);
 
 export const SearchItem = z
   .object({
-    what: what.describe('`job_prefix`: a job whose id begins with the text.'),
+    what: what.describe(
+      '`job_prefix`: a job whose id begins with the text. `job_part`: a newer one that has it anywhere in its id, whatever the case.',
+    ),
     id: z.string().describe('Of the job, event, delivery or replay; the error code; the name of the source.'),
     source: z.string().nullable().describe('Null for replays and error codes.'),
     state: z
@@ -33,12 +37,26 @@ export const SearchAnswer = z
   .object({
     items: z.array(SearchItem).describe(`At most ${SEARCH_MAX} of a kind; exact ones first.`),
     more_of: z.array(what).describe('The kinds of which there are more.'),
+    looked_through: z
+      .object({
+        jobs: z.int().min(0).describe('How many of the newest ones.'),
+        back_to: timestamp
+          .nullable()
+          .describe(
+            'All jobs that were first seen since then were looked through. Null: all that there are.',
+          ),
+      })
+      .nullable()
+      .optional()
+      .describe(
+        `How far it looked for the text inside of jobs’ ids. Null if it did not, since the text names something, or has less than ${PART_LENGTH_MIN} characters.`,
+      ),
   })
   .meta({ id: 'SearchAnswer', description: 'What the text leads to.' });
 
 export const searchQuery = {
   q: pasted(256).describe(
-    'The id of a job, an event, a delivery or a replay, an error code, the name of a source, or the beginning of a job’s id.',
+    'The id of a job, an event, a delivery or a replay, an error code, the name of a source, or a part of a job’s id.',
   ),
 };
 

@@ -16,10 +16,11 @@ export function createSearchOperations(deps: {
       id: 'search',
       path: '/search',
       tag: 'Search',
-      summary: 'What an id, an error code, a source or the beginning of a job’s id leads to',
+      summary: 'What an id, an error code, a source or a part of a job’s id leads to',
       description:
         'A token that is limited to some sources finds only what it may see. Such a token finds an error code only if one of ' +
-        'the newest events or deliveries that have the code is of its sources.',
+        'the newest events or deliveries that have the code is of its sources. The beginning of a job’s id finds all that there are; ' +
+        'the middle of one is looked for among the newest jobs, where nothing has the text as its id, code or name.',
       role: 'viewer',
       query: z.strictObject(searchQuery),
       answers: { 200: { description: 'What was found.', schema: SearchAnswer } },

@@ -1,5 +1,6 @@
 // What a text leads to: it is looked up as each kind of id, as an error code, as a source, and as the beginning of a job's id. Each
-// look-up reads some rows of an index, however much the ledger holds.
+// look-up reads some rows of an index, however much the ledger holds. What leads to nothing is looked for in the newest jobs' ids
+// (parts.queries.ts).
 
 import { type Kysely, sql } from 'kysely';
 import { type Database, timeText } from '../../ledger/index.ts';
@@ -8,7 +9,8 @@ import { events, findEvent } from '../events/queries.ts';
 import { jobs } from '../jobs/queries.ts';
 import { hasPrefix, sourcesIn } from '../kernel/list/filters.queries.ts';
 import { findReplay } from '../replays/queries.ts';
-import { SEARCH_MAX, type SearchAnswer, type SearchItem } from './contract.ts';
+import { PART_LENGTH_MIN, SEARCH_MAX, type SearchAnswer, type SearchItem } from './contract.ts';
+import { findJobsByPart } from './parts.queries.ts';
 
 /** What may be seen (null: all sources), and the names that are configured. */
 type Within = {
@@ -41,7 +43,15 @@ export async function search(db: Kysely<Database>, text: string, within: Within)
     items.push(...found.slice(0, SEARCH_MAX));
     if (found[SEARCH_MAX] !== undefined) moreOf.push(found[SEARCH_MAX].what);
   }
-  return { items, more_of: moreOf };
+  const isNamed = items.some(({ what }) => what !== 'job_prefix');
+  if (isNamed || text.length < PART_LENGTH_MIN) return { items, more_of: moreOf, looked_through: null };
+  const { found, looked_through } = await findJobsByPart(db, text, within);
+  const isMore = found.length > SEARCH_MAX;
+  return {
+    items: [...items, ...found.slice(0, SEARCH_MAX)],
+    more_of: [...moreOf, ...(isMore ? (['job_part'] as const) : [])],
+    looked_through,
+  };
 }
 
 /** Of each source that has it. A job whose deliveries are all in quarantine has no row of its own. */

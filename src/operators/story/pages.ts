@@ -46,6 +46,7 @@ ${story.held_back && renderHeldBack(story.held_back, { job: asked, mayDecide: ca
 ${renderTimeLine(story.items, {
   job: asked,
   mayRead: calls.may(BODY),
+  mayDecide: calls.may('retryEntries'),
   isFirstPage: cursor === undefined,
   ...(body && { body }),
 })}

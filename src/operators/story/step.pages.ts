@@ -145,7 +145,7 @@ function ofEntry({ entry }: Item<'waiting'>, options: TimeLineOptions): Step {
       entry.replay_id !== null && html`<a href="${replayHref(entry.replay_id)}">of a replay</a>`,
       entry.state !== 'pending' &&
         entry.replay_id === null &&
-        html`<a href="${entryHref(entry)}">decide on it</a>`,
+        html`<a href="${entryHref(entry)}">${options.mayDecide ? 'decide on it' : 'see it in the outbox'}</a>`,
     ]),
     isEffect: true,
   };

@@ -12,6 +12,7 @@ export type Shown = { readonly of: string; readonly content: Content };
 export type TimeLineOptions = {
   readonly job: { readonly source: string; readonly job_id: string; readonly cursor: string | undefined };
   readonly mayRead: boolean;
+  readonly mayDecide: boolean;
   readonly isFirstPage: boolean;
   readonly body?: Shown;
 };

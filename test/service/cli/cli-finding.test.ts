@@ -35,11 +35,17 @@ test('find leads to the command that shows what was found', async () => {
   expect(await cli.items('jobs', 'show', 'default', "it's")).not.toEqual([]);
 });
 
+test('find takes the middle of a job’s id, whatever its case', async () => {
+  const found = await cli.run('find', job.slice(1, -1).toUpperCase());
+  expect(found.stdout).toContain(`"command":"tallyhook jobs show default ${job}"`);
+  expect(found.stderr).toBe('searched every job’s id (2 jobs)\n');
+});
+
 test('find without a result says so and fails', async () => {
   expect(await cli.run('find', 'nothing')).toMatchObject({
     code: 1,
     stdout: '',
-    stderr: expect.stringContaining('nothing has this id'),
+    stderr: expect.stringMatching(/nothing has this id[^]*searched every job’s id \(2 jobs\)\n/),
   });
   expect(await cli.run('find')).toMatchObject({ code: 2 });
 });

@@ -59,6 +59,7 @@ const commands = () => [
   ['sources'],
   ['export', 'deliveries'],
   ['export', 'quarantine'],
+  ['export', 'quarantine', '--bodies'],
 ];
 
 test('when piped, they are escaped in JSON with the same value', async () => {
@@ -99,6 +100,8 @@ test('a body, and a list as CSV, are byte for byte for the program that asks for
 
   expect(JSON.parse(body.stdout)).toEqual({ job_id: job, status: STATUS, [`f${TRICKS}`]: 1 });
   expect(body.stdout).toContain(TRICKS);
+  const [exported] = await cli.items('export', 'quarantine', '--bodies');
+  expect(exported).toMatchObject({ body: body.stdout, body_base64: null });
   expect(csv.stdout).toContain(STATUS);
   expect(await readFile(file, 'utf8')).toBe(csv.stdout);
 });

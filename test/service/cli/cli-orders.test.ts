@@ -72,6 +72,15 @@ const statesOf = async ({ service, source }: Place) =>
     )
   ).map(({ text }) => text);
 
+/** As if the schemas had not known them when they came. */
+const makeUnderstood = ({ service, source }: Place) =>
+  service.database.query(
+    `update deliveries set body = convert_to(
+       json_build_object('job_id', job_id, 'status', 'processing', 'progress_percentage', 1)::text, 'utf8')
+     where source = $1`,
+    [source],
+  );
+
 it('outbox retry and discard take several ids, and say which of them could not be', async ({ place }) => {
   const { cli, no } = place;
   await place.seedEntries({ state: 'returned', from: 1, count: 3 });
@@ -152,7 +161,7 @@ it('quarantine release takes several ids; --all counts with --dry-run', async ({
   ]);
   expect(named.stderr).toBe('3 deliveries: 2 still quarantined, 1 not found\n');
   expect(await cli.items('quarantine', 'release', '--all', '--dry-run')).toMatchObject([
-    { matched: 2, matched_exactly: true },
+    { matched: 2, matched_exactly: true, trial: { tried: 2, releasable: 0 } },
   ]);
   const none = await cli.run('quarantine', 'release', '--all', '--reason', 'unknown');
   expect(none).toEqual({ code: 0, stdout: '', stderr: 'nothing waits in quarantine\n' });
@@ -183,10 +192,29 @@ it('outbox groups and quarantine groups say how much there is of what', async ({
   expect((await cli.onTerminal(['quarantine', 'groups'])).screen).toMatch(/unknown status +10,000\+ /);
 });
 
+it('on a terminal a release says how many can be released, and asks for nothing that would do nothing', async ({
+  place,
+}) => {
+  const { cli } = place;
+  await place.seedQuarantine({ count: 2 });
+
+  const none = await cli.onTerminal(['quarantine', 'release', '--all'], 'y\n');
+  expect(none.code).toBe(1);
+  expect(none.screen).toMatch(/0 can be released with the present schemas, 2 cannot:\s+2: .*unknown status/);
+  expect(none.screen).not.toContain('?');
+
+  await makeUnderstood(place);
+  await place.seedQuarantine({ count: 1 });
+  const some = await cli.onTerminal(['quarantine', 'release', '--all'], 'n\n');
+  expect(some.screen).toContain('2 can be released with the present schemas, 1 cannot:');
+  expect(some.screen).toContain('Release 2 of 3 deliveries? [y/N]');
+});
+
 it('on a terminal all are shown and asked for, and a no changes nothing', async ({ place }) => {
   const { cli, no } = place;
   await place.seedEntries({ state: 'returned', from: 1, count: 2 });
   await place.seedQuarantine({ count: 2 });
+  await makeUnderstood(place);
 
   const [entry, delivery] = [`job_${no(1)}`, 'job_1'];
   for (const [args, shown, question, nothing] of [

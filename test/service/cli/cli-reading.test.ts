@@ -279,10 +279,15 @@ it("deliveries show has a delivery's headers, and its body byte for byte for tho
   ]);
 });
 
-it('events show has its publications', async ({ story }) => {
+it('events show has its publications, and where it goes', async ({ story }) => {
   const id = `default:${story.lost}:failed`;
   const [event] = await story.cli.items<{ publications: Item[] }>('events', 'show', id);
-  expect(event).toMatchObject({ id, publication: 'returned', publications: [{ result: 'returned' }] });
+  expect(event).toMatchObject({
+    id,
+    publication: 'returned',
+    published_to: { routing_key: 'job.failed.default' },
+    publications: [{ result: 'returned' }],
+  });
 });
 
 it('stats counts by outcome, and sources knows who sent with which secret', async ({ story }) => {
@@ -420,6 +425,7 @@ it('on a terminal there are tables, no wider than it is', async ({ story }) => {
   expect(shown.screen).toContain(`${job} of default: completed, `);
   expect(shown.screen).toMatch(/\+\d+ ms +publication +confirmed/);
   expect(one.screen).toMatch(/on the bus +done/);
+  expect(one.screen).toMatch(/routing key +job\.completed\.default/);
   const lines = `${list.screen}${shown.screen}${one.screen}`.split('\n');
   expect(lines.filter((line) => line.length > 120)).toEqual([]);
 });

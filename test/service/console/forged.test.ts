@@ -1,6 +1,7 @@
 // What another site's page can make a browser send, to every page of the console: refused, and nothing is done. Each form is
 // sent honestly, too, so that a request that could do nothing anyway is not taken for one that was refused.
 
+import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type Ask, visitConsole } from '../../support/console.ts';
 import { newRequests, send, stateOf } from '../../support/console-pages.ts';
@@ -70,6 +71,9 @@ test('each form, sent without a session or with one that has ended, does nothing
   expect(await stateOf(relay)).toEqual(before);
 });
 
+/** They lead to the form of a replay, which acts: what was ticked may be too long for an address. */
+const LEADS_ON: readonly string[] = ['post /replays/choose', 'post /publications/replay'];
+
 test('each form, sent by the console, acts or leaves a line in the operator log; sent twice, it acts once', async () => {
   const requests = await requestsOf('post');
   const { session } = await visitConsole(relay);
@@ -77,7 +81,8 @@ test('each form, sent by the console, acts or leaves a line in the operator log;
     const before = await stateOf(relay);
     const first = await send(relay, name, page, { session });
     const after = await stateOf(relay);
-    expect([name, first.status, after]).toEqual([name, page.status, expect.not.objectContaining(before)]);
+    const hasChanged = !isDeepStrictEqual(after, before);
+    expect([name, first.status, hasChanged]).toEqual([name, page.status, !LEADS_ON.includes(name)]);
     if (page.form?.['key'] === undefined) continue; // it shows something, and each time is a line of its own
 
     const again = await send(relay, name, page, { session });

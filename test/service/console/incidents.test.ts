@@ -21,7 +21,7 @@ test('the overview adds the times of an incident to what it says already, and a 
     },
     { limitMs: 20_000 },
   );
-  expect(before.text).toContain('Release or discard them. Not an incident yet. What to do');
+  expect(before.text).toContain('An operator can release or discard them. Not an incident yet. What to do');
   expect(before.text).not.toContain('Recent incidents');
 
   await insertIncident(database, {
@@ -44,7 +44,9 @@ test('the overview adds the times of an incident to what it says already, and a 
   expect(text).toMatch(
     /The moon is away\. Since \d{4}-\d\d-\d\d [\d:]+, for 3 hours; up to 12 events waited\. What to do/,
   );
-  expect(text).toMatch(/Release or discard them\. Since [^;]+, for 20 minutes; decided by Ada\. What to do/);
+  expect(text).toMatch(
+    /An operator can release or discard them\. Since [^;]+, for 20 minutes; decided by Ada\. What to do/,
+  );
   const toDo = links.filter(({ text: word }) => word === 'What to do').map(({ href }) => href);
   expect(toDo.toSorted()).toEqual(['/console/docs/runbook', '/console/docs/runbook#about-quarantine']);
   expect(text).not.toContain('1 delivery waits in quarantine');

@@ -47,6 +47,15 @@ const waiting = async ({ relay, source }: Apart) =>
     )
   ).map(({ job_id: job }) => job);
 
+/** As if the schemas had not known them when they came. */
+const makeUnderstood = ({ relay, source }: Apart) =>
+  relay.database.query(
+    `update deliveries set body = convert_to(
+       json_build_object('job_id', job_id, 'status', 'processing', 'progress_percentage', 1)::text, 'utf8')
+     where source = $1`,
+    [source],
+  );
+
 const visitAs = ({ relay, source }: Apart) => visitConsole(relay, { role: 'operator', sources: [source] });
 
 /** What the visitor did since they signed in. */
@@ -165,7 +174,8 @@ it('a quarantined delivery is released: what is understood now becomes an event,
   expect(list.text).toContain('unknown status');
   const group = list.links.find(({ text }) => text === 'Release all');
   const confirm = await visit.get(group?.href ?? '');
-  expect(confirm.text).toContain('Release 2 deliveries?');
+  expect(confirm.text).toContain('Release 1 of 2 deliveries?');
+  expect(confirm.text).toContain('1 can be released with the present schemas, 1 cannot: 1: unknown status');
 
   const [later = ''] = await quarantined(apart, 1);
   const { first, second } = await submitTwice(visit, confirm, '/console/quarantine/release');
@@ -178,6 +188,30 @@ it('a quarantined delivery is released: what is understood now becomes an event,
   expect(second.text).toBe(first.text);
   expect(await waiting(apart)).toEqual([stays, later]);
   expect(await database.query('select from events where source = $1', [apart.source])).toHaveLength(1);
+});
+
+it('of what cannot be released no release is offered, whether all or some are chosen, and the reasons are told', async ({
+  apart,
+}) => {
+  const [first = ''] = await quarantined(apart, 3);
+  const visit = await visitAs(apart);
+  const [{ id } = { id: '' }] = await apart.relay.database.query<{ id: string }>(
+    'select id from deliveries where source = $1 and job_id = $2',
+    [apart.source, first],
+  );
+
+  const all = await visit.get('/console/quarantine/release?all=true');
+  const one = await visit.get(`/console/quarantine/release?ids=${id}`);
+
+  expect(all.text).toContain('None of 3 deliveries can be released');
+  expect(all.text).toContain('0 can be released with the present schemas, 3 cannot: 3: unknown status');
+  expect(one.text).toContain('This delivery cannot be released');
+  for (const page of [all, one])
+    expect(page.forms.map(({ action }) => action)).not.toContain('/console/quarantine/release');
+  const discard = all.links.find(({ text }) => text === 'Discard 3 deliveries …');
+  expect((await visit.get(discard?.href ?? '')).text).toContain('Discard 3 deliveries?');
+  expect(await waiting(apart)).toHaveLength(3);
+  expect(await actionsOf(apart, visit)).toEqual([]);
 });
 
 it('discards need a reason, act on what was shown, and leave one line each', async ({ apart }) => {
@@ -205,6 +239,7 @@ it('an order of more than one call goes on under the same bound until all is don
      from deliveries d, generate_series(1, 119) n where d.source = $1`,
     [apart.source],
   );
+  await makeUnderstood(apart);
   const visit = await visitAs(apart);
   const confirm = await visit.get('/console/quarantine/release?all=true');
   expect(confirm.text).toContain('Release 120 deliveries?');

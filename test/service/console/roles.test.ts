@@ -17,6 +17,7 @@ import {
 } from '../../support/console-pages.ts';
 import { holdOutbox } from '../../support/ledger.ts';
 import { newToken } from '../../support/operators.ts';
+import { hold } from '../../support/outbox.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { createTestDatabase, type TestDatabase } from '../../support/database.ts';
@@ -83,6 +84,44 @@ describe.for([null, ['default']])('limited to the sources %j', (sources) => {
   );
 });
 
+/** How a page tells its reader to act, or names what leads there. What "an operator can" do is a fact for everybody. */
+const TOLD = {
+  auditor: /\b(?:Show the (?:body|CloudEvent|error message)|Compare the two bodies|Download it|Export)\b/,
+  operator:
+    /\b(?:Release|Discard|Retry|Park|Replay …|New replay|Pause|Resume|Cancel|Bind|Decide on|decide on it)\b|[,;] (?:then send|resume|cancel|release|discard|retry)\b/,
+  admin: /\b(?:Revoke|New token|End the session)\b/,
+} as const;
+
+test('no page tells a role to do what it may not, and each of these words is on some page', async () => {
+  const told = new Set<string>();
+  for (const role of ['viewer', 'auditor', 'operator', 'admin'] as const) {
+    const requests = await newRequests(relay);
+    await hold(relay.database, { state: 'returned' }, 'e.sequence % 2 = 0');
+    await hold(relay.database, { state: 'parked' });
+    const { session } = await visitConsole(relay, { role });
+    for (const [name, page] of requests) {
+      if (!name.startsWith('get') || !mayAct(role, page.role) || page.status !== 200) continue;
+      if (name === 'get /live/stream' || name === 'get /live') continue; // pauses this tab
+      const { html } = await send(relay, name, page, { session });
+      const [, main = ''] =
+        /<main[^>]*>(.*)<\/main>/s.exec(html.replaceAll(/<details class="same-as">.*?<\/details>/gs, '')) ??
+        [];
+      for (const [needed, words] of Object.entries(TOLD)) {
+        const said = words.exec(main.replaceAll(/<[^>]*>/g, ' '))?.[0];
+        if (said === undefined) continue;
+        told.add(needed);
+        expect({ role, name, said, may: mayAct(role, needed as keyof typeof TOLD) }).toEqual({
+          role,
+          name,
+          said,
+          may: true,
+        });
+      }
+    }
+  }
+  expect([...told].toSorted()).toEqual(Object.keys(TOLD).toSorted());
+});
+
 test('a token limited to another source finds nothing of this one, and changes nothing', async () => {
   const requests = await newRequests(relay);
   const { session } = await visitConsole(relay, { role: 'admin', sources: ['elsewhere'] });
@@ -126,11 +165,13 @@ test('a token limited to another source finds nothing of this one, and changes n
       "post /outbox/discard": 200,
       "post /outbox/park": 200,
       "post /outbox/retry": 200,
+      "post /publications/replay": 403,
       "post /quarantine/discard": 200,
       "post /quarantine/release": 200,
       "post /replays/:id/cancel": 403,
       "post /replays/:id/pause": 403,
       "post /replays/:id/resume": 403,
+      "post /replays/choose": 303,
       "post /replays/new": 403,
     }
   `);

@@ -52,6 +52,69 @@ test.each(['jobs', 'deliveries', 'events', 'publications', 'quarantine', 'outbox
   },
 );
 
+test('an export with bodies has each that is kept, as text or in base64, and says so in the operator log', async () => {
+  const source = newJobId();
+  const bodies = [
+    Buffer.from('{"job_id":"ä","n":1}'),
+    Buffer.from([0xff, 0x00]),
+    Buffer.from('=cmd()'),
+    null,
+  ];
+  await history.database.query(
+    `insert into deliveries (id, received_at, source, outcome, http_status, reason, path, headers, body_bytes, body)
+     select gen_random_uuid(), date_trunc('day', now()) + n * interval '1 ms', $1, 'quarantined', 202, 'unknown status', '/webhooks', '{}',
+            length(body), body
+     from unnest($2::bytea[]) with ordinality as b (body, n)`,
+    [source, bodies],
+  );
+  for (const list of ['deliveries', 'quarantine']) {
+    const { status, text } = await api.get(`/export?list=${list}&bodies=true&source=${source}`);
+    expect(status).toBe(200);
+    expect(parseLines(text).map(({ body, body_base64 }) => [body, body_base64])).toEqual([
+      [null, null],
+      ['=cmd()', null],
+      [null, '/wA='],
+      ['{"job_id":"ä","n":1}', null],
+    ]);
+  }
+  const { text: csv } = await api.get(`/export?list=deliveries&format=csv&bodies=true&source=${source}`);
+  expect(csv.split('\r\n')[0]).toMatch(/,body,body_base64$/);
+  expect(csv).toContain(`,'=cmd(),`);
+  const without = await api.get(`/export?list=deliveries&source=${source}`);
+  expect(parseLines(without.text)[0]).not.toHaveProperty('body');
+  const logged = await history.database.query<{ detail: object }>(
+    `select detail::jsonb as detail from operator_log where action = 'export' and source = $1 order by id`,
+    [source],
+  );
+  expect(logged.map(({ detail }) => 'bodies' in detail)).toEqual([true, true, true, false]);
+  for (const list of ['jobs', 'events', 'outbox', 'operator-log'])
+    expect(await api.get(`/export?list=${list}&bodies=true`)).toMatchObject({
+      status: 400,
+      body: { message: 'bodies: only deliveries and quarantine have some' },
+    });
+});
+
+test('an export with bodies that are more than fit into memory at one time has all of them', async () => {
+  const source = newJobId();
+  await history.database.query(
+    `insert into deliveries (id, received_at, source, outcome, http_status, reason, path, headers, body_bytes, body)
+     select gen_random_uuid(), date_trunc('day', now()) + n * interval '1 ms', $1, 'quarantined', 202, 'unknown status', '/webhooks', '{}',
+            1024 * 1024, convert_to(repeat(n::text, 1024 * 1024), 'UTF8')
+     from generate_series(1, 7) n`,
+    [source],
+  );
+  const { text } = await api.get(`/export?list=deliveries&bodies=true&source=${source}`);
+  expect(parseLines(text).map(({ body }) => String(body).replace(/^(\d)\1*$/, '$1'))).toEqual([
+    '7',
+    '6',
+    '5',
+    '4',
+    '3',
+    '2',
+    '1',
+  ]);
+});
+
 test('an export takes the filters of its list, and no others', async () => {
   const { text } = await api.get('/export?list=deliveries&outcome=quarantined&source=studio');
   const exported = parseLines(text);

@@ -11,7 +11,13 @@ import { seedQuarantine } from '../../support/waiting.ts';
 
 type Item = { delivery_id: string; result: string; event_id?: string | null; reason: string | null };
 type Page = { done: number; items?: Item[]; next_cursor: string | null };
-type Preview = { matched: number; matched_exactly: boolean; to: string; sample: { id: string }[] };
+type Preview = {
+  matched: number;
+  matched_exactly: boolean;
+  to: string;
+  sample: { id: string }[];
+  trial?: { tried: number; releasable: number; reasons: { reason: string; count: number }[] };
+};
 
 const NOTE = 'a test of team A';
 
@@ -55,6 +61,9 @@ const logged = async (action: string) =>
       [action, api.token.name],
     )
   ).map(({ subject }) => subject);
+
+const tryRelease = async (order: object) =>
+  (await api.post<Preview>('/quarantine/release', { ...order, dry_run: true })).body;
 
 const uuids = (count: number) => Array.from({ length: count }, () => randomUUID());
 
@@ -174,6 +183,48 @@ test.each(['release', 'discard'])(
     expect(await logged(`quarantine.${action}`)).toEqual([]);
   },
 );
+
+test('a dry run of a release tries: it says how many would be released, and why the others would not', async () => {
+  const known = await seed({ count: 2 });
+  for (const id of known) await makeUnderstood([id], completed(newJobId()));
+  const other = await seed({ count: 3 });
+  const strange = await seed({ count: 1 });
+  // Understood, but as of another job.
+  await shared().database.query(
+    `update deliveries set job_id = 'job_other', body = convert_to('{"job_id":"job_x","status":"processing","progress_percentage":1}', 'UTF8')
+     where id = $1`,
+    strange,
+  );
+  await shared().database.query('update deliveries set body = null, body_bytes = null where id = $1', [
+    other[0],
+  ]);
+  const found = await tryRelease({ filter: {} });
+  expect(found.trial).toMatchObject({ tried: 6, releasable: 2 });
+  expect(found.trial?.reasons.map(({ count }) => count)).toEqual([2, 1, 1]);
+  expect(found.trial?.reasons[0]?.reason).toContain('unknown status');
+  expect(found.trial?.reasons.map(({ reason }) => reason)).toEqual(
+    expect.arrayContaining(['its body is no longer kept', 'it is understood as of another job now']),
+  );
+  expect((await tryRelease({ ids: known })).trial).toEqual({ tried: 2, releasable: 2, reasons: [] });
+  expect(await logged('quarantine.release')).toEqual([]);
+  const { body: discard } = await api.post<Preview>('/quarantine/discard', { filter: {}, dry_run: true });
+  expect(discard).not.toHaveProperty('trial');
+
+  const { body: released } = await api.post<Page>('/quarantine/release', { filter: { to: found.to } });
+  expect(released.done).toBe(found.trial?.releasable);
+});
+
+test('a dry run tries the oldest 1,000, and no more than 8 MiB of bodies', async () => {
+  await seed({ count: 1_001 });
+  expect(await tryRelease({ filter: {} })).toMatchObject({
+    matched: 1_001,
+    trial: { tried: 1_000, releasable: 0 },
+  });
+  await shared().database.query('update deliveries set body_bytes = 3 * 1024 * 1024 where source = $1', [
+    source,
+  ]);
+  expect(await tryRelease({ filter: {} })).toMatchObject({ matched: 1_001, trial: { tried: 2 } });
+});
 
 test('a release with the bound of its dry run leaves alone what came later', async () => {
   // No other test leaves anything in the quarantine of the source that deliveries reach.

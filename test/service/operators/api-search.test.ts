@@ -7,7 +7,11 @@ import { completed, deliver, failed, progress, SECRET } from '../../support/send
 import { startTestService, type TestService } from '../../support/service.ts';
 
 type Item = { what: string; id: string; source: string | null; state: string | null; at: string | null };
-type Found = { items: Item[]; more_of: string[] };
+type Found = {
+  items: Item[];
+  more_of: string[];
+  looked_through: { jobs: number; back_to: string | null } | null;
+};
 
 let folder: TestFolder;
 let relay: TestService;
@@ -84,7 +88,7 @@ describe('a search', () => {
     const operator = await operators(relay, { role: 'operator' });
     const { body } = await operator.post<{ id: string }>('/replays', { filter: { source: 'team-b' } });
     expect(namesOf(await find(body.id))).toEqual([expect.stringContaining(`replay  ${body.id}`)]);
-    expect(await find(body.id, ofTeamA)).toEqual({ items: [], more_of: [] });
+    expect(await find(body.id, ofTeamA)).toMatchObject({ items: [], more_of: [] });
   });
 
   test('for an error code or a source leads to these', async () => {
@@ -95,7 +99,7 @@ describe('a search', () => {
 
   test('finds nothing for what nothing is called', async () => {
     for (const text of ['nothing', '%', '_', "'", 'team-a:job_1:processing:999', '\u{10ffff}']) {
-      expect(await find(text)).toEqual({ items: [], more_of: [] });
+      expect(await find(text)).toMatchObject({ items: [], more_of: [] });
     }
   });
 
@@ -111,7 +115,43 @@ describe('a search', () => {
       'team-b',
       await deliveryOf('job_1', 'team-b'),
     ];
-    for (const text of foreign) expect(await find(text, ofTeamA)).toEqual({ items: [], more_of: [] });
+    for (const text of foreign) expect(await find(text, ofTeamA)).toMatchObject({ items: [], more_of: [] });
+  });
+
+  test('for the middle of an id finds newer jobs, whatever the case, in the sources that may be seen, and says how far it looked', async () => {
+    const found = await find('ANY_0');
+    expect(found.items).toHaveLength(10);
+    expect(namesOf(found)[0]).toBe('job_part team-b many_09 completed');
+    expect(found).toMatchObject({ more_of: [], looked_through: { jobs: 33, back_to: null } });
+    expect((await find('any_')).more_of).toEqual(['job_part']);
+    // What is named is not looked for, nor what is shorter than three characters.
+    expect(await find('job_1')).toMatchObject({ looked_through: null });
+    expect(await find('ny')).toMatchObject({ items: [], looked_through: null });
+    // Of its own sources alone, and it counts no others.
+    expect(await find('any_', ofTeamA)).toEqual({
+      items: [],
+      more_of: [],
+      looked_through: { jobs: 2, back_to: null },
+    });
+  });
+
+  test('for the middle of an id looks through the newest 20,000 jobs, a share of each source, and says back to when', async () => {
+    await using other = await startTestService();
+    await other.database.query(
+      `insert into jobs (source, job_id, last_status, first_seen_at, last_seen_at)
+       select source, 'a_' || source || '_' || n, 'processing', now() - n * interval '1 second', now()
+       from generate_series(1, 10001) n, unnest(array['team-a', 'team-b']) source`,
+    );
+    const { get } = await operators(other, { role: 'viewer' });
+    const look = async (text: string) => (await get<Found>(`/search?q=${text}`)).body;
+    const [{ at } = { at: '' }] = await other.database.query<{ at: Date }>(
+      `select first_seen_at as at from jobs where job_id = 'a_team-a_10000'`,
+    );
+
+    expect((await look('team-b_10000')).items).toMatchObject([{ what: 'job_part', id: 'a_team-b_10000' }]);
+    const tooOld = await look('team-b_10001');
+    expect(tooOld).toMatchObject({ items: [], looked_through: { jobs: 20_000 } });
+    expect(Date.parse(tooOld.looked_through?.back_to ?? '')).toBe(new Date(at).getTime());
   });
 
   test.each([
@@ -127,6 +167,6 @@ describe('a search', () => {
   });
 
   test('of 256 characters with white space around is searched for', async () => {
-    expect(await find(`  ${'x'.repeat(256)}  `)).toEqual({ items: [], more_of: [] });
+    expect(await find(`  ${'x'.repeat(256)}  `)).toMatchObject({ items: [], more_of: [] });
   });
 });

@@ -47,6 +47,7 @@ const MODULES = [
   'preview.js',
   'refresh.js',
   'say.js',
+  'ticks.js',
   'times.js',
 ] as const;
 const FILES = {

@@ -3,6 +3,9 @@
 
 import { z } from 'zod';
 import { type Content, type Html, html } from '../../../web/index.ts';
+import type { Query } from '../console/calls.ts';
+import { hiddenFields } from '../view/act.ts';
+import { address } from '../view/links.ts';
 import type { Filters } from './filters.contract.ts';
 
 const HINTS = { time: '24h or 2026-01-31', seconds: '15m or 24h' } as const;
@@ -17,23 +20,25 @@ export type FilterFormOptions = {
   readonly first: readonly string[];
   readonly values: Readonly<Record<string, string>>;
   readonly sources: readonly string[];
+  /** Parameters that are no filters, and stay as they are. */
+  readonly kept?: Query;
   /** Stands beside its field. */
   readonly fault?: FilterFault | undefined;
 };
 
 export function renderFilterForm(options: FilterFormOptions): Html {
-  const { action, filters, first, values, fault } = options;
+  const { action, filters, first, values, fault, kept = {} } = options;
   const names = Object.keys(filters);
   const shown = first.filter((name) => names.includes(name));
   const more = names.filter((name) => !shown.includes(name));
   const isMoreSet = more.some((name) => values[name] !== undefined);
   const set = Object.keys(values).length;
   return html`<details class="fold"${fault && html` open`}><summary>Filters${set > 0 && ` (${set})`}</summary>
-<form class="filters" action="${action}" aria-label="Filters" autocomplete="off">
+<form class="filters" action="${action}" aria-label="Filters" autocomplete="off">${hiddenFields(kept)}
 ${shown.map((name) => renderField(name, options))}${
   more.length > 0 &&
   html`<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${more.map((name) => renderField(name, options))}</div></details>`
-}<span class="actions"><button>Filter</button>${set > 0 && html`<a href="${action}">Clear</a>`}</span>
+}<span class="actions"><button>Filter</button>${set > 0 && html`<a href="${address(action, kept)}">Clear</a>`}</span>
 </form></details>`;
 }
 

@@ -11,11 +11,19 @@ import { ApiError } from '../operation/operation.ts';
 import { address } from '../view/links.ts';
 import { type Column, renderTable } from '../view/table.ts';
 import { emptyList, type FilterFault, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import { renderExport } from './export-form.pages.ts';
 import type { Filters } from './filters.contract.ts';
 import { type Cells, pageColumns } from './looks.pages.ts';
 
-/** As many fit on a screen of ordinary height. */
-export const ROWS = 25;
+/** Rows of a page. As many as the first fit on a screen of ordinary height. */
+const ROWS = [25, 50, 100] as const;
+
+/** By the parameter of the API. */
+const rowsIn = (query: URLSearchParams): number =>
+  ROWS.find((rows) => String(rows) === query.get('limit')) ?? ROWS[0];
+
+/** In an address only where it is not the usual number. */
+const limitOf = (rows: number) => (rows === ROWS[0] ? {} : { limit: rows });
 
 export type ListPageOptions<N extends ListName> = {
   readonly name: N;
@@ -42,21 +50,29 @@ export type ListPageOptions<N extends ListName> = {
     visit: Visit,
     filters: Readonly<Record<string, string>>,
   ) => Content;
-  readonly rows?: number;
 };
 
 export function listPage<N extends ListName>(options: ListPageOptions<N>): Page {
-  const { name, title, first, beside, cells = {}, withColumns, empty, above, around, rows = ROWS } = options;
+  const { name, title, first, beside, cells = {}, withColumns, empty, above, around } = options;
   const columns = pageColumns(name, cells);
   const path = `/${name}` as const;
   const action = `/console${path}`;
   const shape: Filters = LISTS[name].filters;
   const form = (visit: Visit, values: Readonly<Record<string, string>>, fault?: FilterFault) =>
-    renderFilterForm({ action, filters: shape, values, sources: visit.sources, first, fault });
+    renderFilterForm({
+      action,
+      filters: shape,
+      values,
+      sources: visit.sources,
+      first,
+      fault,
+      kept: limitOf(rowsIn(visit.query)),
+    });
 
   async function view(visit: Visit, values: Readonly<Record<string, string>>): Promise<View> {
     const filters = withUnits(values, shape);
     const cursor = visit.query.get('cursor') ?? undefined;
+    const rows = rowsIn(visit.query);
     const page = await visit.calls.list(name, { ...filters, limit: rows, cursor });
     const table = renderTable({
       caption: title,
@@ -69,7 +85,8 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
       beside: beside?.(visit),
       body: html`${form(visit, values)}
 ${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
-${pager({ action, values, filters, cursor, next: page.next_cursor })}`,
+${pager({ action, values, filters, cursor, rows, next: page.next_cursor })}
+${renderExport(name, { filters: shape, values, may: visit.calls.may })}`,
       sameAs: sameAs(visit.origin, {
         command: commandOf(name),
         path,
@@ -136,16 +153,24 @@ function pager({
   values,
   filters,
   cursor,
+  rows,
   next,
 }: {
   action: string;
   values: Readonly<Record<string, string>>;
   filters: Readonly<Record<string, string>>;
   cursor: string | undefined;
+  rows: number;
   next: string | null;
 }): Content {
-  if (cursor === undefined && next === null) return undefined;
+  if (cursor === undefined && next === null && rows === ROWS[0]) return undefined;
+  const limit = limitOf(rows);
+  // The place stays, since a cursor is of the filters alone.
+  const choices = ROWS.map(
+    (choice) =>
+      html` <a href="${address(action, { ...filters, ...limitOf(choice), cursor })}"${choice === rows && html` aria-current="true"`}>${choice}</a>`,
+  );
   return html`<nav class="pager" aria-label="Pages of this list">
-${cursor !== undefined && html`<a href="${address(action, values)}">First page</a> `}${next !== null && html`<a class="next" rel="next" href="${address(action, { ...filters, cursor: next })}">Next page</a>`}
+${cursor !== undefined && html`<a href="${address(action, { ...values, ...limit })}">First page</a> `}${next !== null && html`<a class="next" rel="next" href="${address(action, { ...filters, ...limit, cursor: next })}">Next page</a>`} <span>Rows:${choices}</span>
 </nav>`;
 }

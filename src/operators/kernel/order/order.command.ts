@@ -13,6 +13,15 @@ type Preview<Item> = {
   readonly sample: readonly Item[];
 };
 
+export type Trial = {
+  /** How many can be dealt with, and why the others cannot. */
+  readonly text: string;
+  /** None of all can be. */
+  readonly isFruitless: boolean;
+  /** `5 of `, where it is not all of them. */
+  readonly part?: string;
+};
+
 export type Order<Found> = {
   /** The dry run. */
   readonly find: () => Promise<Found>;
@@ -24,6 +33,8 @@ export type Order<Found> = {
   readonly question: (amount: string) => string;
   /** Past tense: `discarded`. */
   readonly past: string;
+  /** Where the preview tries: what came of it. */
+  readonly trial?: (found: Found) => Trial | undefined;
   /** Does it, and tells what was done. @returns the exit code */
   readonly carryOut: (found: Found) => Promise<number>;
 };
@@ -38,14 +49,17 @@ export async function runOrder<Item, Found extends Preview<Item>>(
   order: Order<Found>,
 ): Promise<number> {
   const found = await order.find();
-  const text = () => describe(io, found, columns, order);
+  const trial = found.matched === 0 ? undefined : order.trial?.(found);
+  const text = () => [describe(io, found, columns, order), trial?.text].filter(Boolean).join('\n');
   if (given['dry-run'] === true) {
     await io.put(`${io.stdout.isTTY ? text() : toJson(found)}\n`);
     return 0;
   }
   io.complain(text());
   if (found.matched === 0 && found.matched_exactly) return order.none.exitCode;
-  if (given.yes !== true && !(await confirm(io, order.question(amountOf(found, order.noun))))) {
+  if (trial?.isFruitless === true) return 1;
+  const amount = `${trial?.part ?? ''}${amountOf(found, order.noun)}`;
+  if (given.yes !== true && !(await confirm(io, order.question(amount)))) {
     io.complain(`nothing was ${order.past}`);
     return 1;
   }

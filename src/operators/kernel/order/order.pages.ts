@@ -10,9 +10,9 @@ import { sameAs } from '../console/same-as.ts';
 import { ApiError } from '../operation/operation.ts';
 import { hiddenFields, keyField, keyIn, nextKey, textIn } from '../view/act.ts';
 import { renderFacts } from '../view/facts.ts';
-import { counted } from '../view/numbers.ts';
+import { counted, exact } from '../view/numbers.ts';
 import { type Column, renderTable } from '../view/table.ts';
-import { fieldsOf, type Selectable, type Wanted, wantedIn } from './selection.pages.ts';
+import { fieldsOf, orderHref, type Selectable, type Wanted, wantedIn } from './selection.pages.ts';
 
 type Preview<Item> = {
   readonly matched: number;
@@ -21,6 +21,15 @@ type Preview<Item> = {
   /** The upper bound, as the order's filter takes it. */
   readonly up_to?: string;
   readonly to?: string;
+};
+
+/** What a preview that tries has found. */
+export type Tried = {
+  readonly possible: number;
+  /** False where there are more than were tried. */
+  readonly isAll: boolean;
+  /** How many can be dealt with, and why the others cannot. */
+  readonly said: Content;
 };
 
 type Done<Told> = {
@@ -46,6 +55,11 @@ export type Order<Item, Told> = Selectable & {
   };
   readonly needsNote?: boolean;
   readonly isFinal?: boolean;
+  /** Where the preview tries: nothing is offered that would do nothing, but what can be done instead. */
+  readonly trial?: {
+    readonly triedIn: (found: Preview<Item>) => Tried | undefined;
+    readonly instead: { readonly name: OrderName; readonly verb: string };
+  };
 };
 
 const NOTE_MAX = 500;
@@ -70,10 +84,15 @@ async function confirm<Item, Told>(order: Order<Item, Told>, visit: Visit): Prom
     body: { ...wanted, dry_run: true },
   });
   if (!('matched' in found)) throw new Error('a dry run is no order');
-  const amount = counted(found.matched, noun, found.matched_exactly);
+  const all = counted(found.matched, noun, found.matched_exactly);
+  const tried = found.matched === 0 ? undefined : order.trial?.triedIn(found);
+  const amount =
+    tried?.isAll === true && tried.possible < found.matched ? `${exact(tried.possible)} of ${all}` : all;
   const bounded =
     'ids' in wanted ? wanted : { filter: { ...wanted.filter, [order.bound]: found[order.bound] ?? '' } };
   const isNone = found.matched === 0 && found.matched_exactly;
+  if (tried?.isAll === true && tried.possible === 0)
+    return fruitless(order, { wanted, bounded, tried, all, found, origin: visit.origin });
   const back = html`<a href="${listOf(order)}">Back to the list</a>`;
   return {
     title: isNone ? `Nothing to ${verb.toLowerCase()}` : `${verb} ${amount}?`,
@@ -81,14 +100,57 @@ async function confirm<Item, Told>(order: Order<Item, Told>, visit: Visit): Prom
 ${
   isNone
     ? html`<p>Nothing that matches can be ${order.words.past} any more.</p><p>${back}</p>`
-    : html`<p>${effect}${'filter' in wanted && ' Whatever arrives after this preview is not touched.'}</p>
-<form class="form" method="post" action="/console/${order.name}">${hiddenFields({ ...fieldsOf(bounded), of: amount })}${keyField()}
+    : html`${tried?.said}<p>${effect}${'filter' in wanted && ' Whatever arrives after this preview is not touched.'}</p>
+<form class="form" method="post" action="/console/${order.name}">${hiddenFields({ ...fieldsOf(bounded), of: all })}${keyField()}
 ${order.needsNote === true && html`<label>Why <input name="note" required maxlength="${NOTE_MAX}" autocomplete="off"></label>`}
 <p class="actions"><button class="${order.isFinal === true ? 'danger' : 'main'}">${verb} ${amount}</button> ${back}</p></form>
 ${found.matched > found.sample.length && html`<p class="hint">The oldest ${found.sample.length} of them:</p>`}
-${renderTable({ caption: found.matched > found.sample.length ? `The oldest ${found.sample.length} of them` : 'All of them', columns: order.columns, items: found.sample, empty: '' })}`
+${renderSample(order, found)}`
 }`,
     sameAs: sameOrder(order, wanted, visit.origin),
+  };
+}
+
+const renderSample = <Item>(
+  { columns }: Pick<Order<Item, never>, 'columns'>,
+  found: Preview<Item>,
+): Content =>
+  renderTable({
+    caption:
+      found.matched > found.sample.length ? `The oldest ${found.sample.length} of them` : 'All of them',
+    columns,
+    items: found.sample,
+    empty: '',
+  });
+
+/** Instead of a button that would do nothing. */
+function fruitless<Item, Told>(
+  order: Order<Item, Told>,
+  {
+    wanted,
+    bounded,
+    tried,
+    all,
+    found,
+    origin,
+  }: {
+    wanted: Wanted;
+    bounded: Wanted;
+    tried: Tried;
+    all: string;
+    found: Preview<Item>;
+    origin: string;
+  },
+): View {
+  const { past, noun, verb: own } = order.words;
+  const { name, verb } = order.trial?.instead ?? { name: order.name, verb: own };
+  return {
+    title: found.matched === 1 ? `This ${noun} cannot be ${past}` : `None of ${all} can be ${past}`,
+    body: html`${describe(wanted, found.matched, order)}
+${tried.said}
+<p class="actions"><a class="button" href="${orderHref(name, fieldsOf(bounded))}">${verb} ${all} …</a> <a href="${listOf(order)}">Back to the list</a></p>
+${renderSample(order, found)}`,
+    sameAs: sameOrder(order, wanted, origin),
   };
 }
 

@@ -36,7 +36,7 @@ export function wantedIn(fields: URLSearchParams, { filters, bound }: Selectable
 
 /** The fields of a form that carries it. */
 export const fieldsOf = (wanted: Wanted) =>
-  'ids' in wanted ? { ids: wanted.ids.join('\n') } : { all: 'true', ...wanted.filter };
+  'ids' in wanted ? { ids: wanted.ids.join('\n') } : { all: 'true' as const, ...wanted.filter };
 
 /** The box that ticks a row, and the address of an order. */
 export const tick = (id: string, what: string): Content =>

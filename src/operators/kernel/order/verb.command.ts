@@ -12,7 +12,7 @@ import type { Column } from '../../../terminal/table.ts';
 import type { Filters, Ordered, OrderName, OrderPreview } from '../../client/index.ts';
 import { openApi } from '../api.command.ts';
 import { filterOptions, orOf, readFilters } from '../list/filters.command.ts';
-import { runOrder, takePages, totalOf } from './order.command.ts';
+import { runOrder, takePages, totalOf, type Trial } from './order.command.ts';
 
 /** What became of one: of an entry of the outbox, or of a delivery. */
 export type Item = {
@@ -52,6 +52,8 @@ export type OrderVerb<Name extends OrderName> = {
   readonly done?: string;
   /** What it says if nothing matches, and the exit code then. */
   readonly none: { readonly text: string; readonly exitCode: number };
+  /** What the preview's trial came to, where it has one. */
+  readonly trial?: (found: OrderPreview<Name>) => Trial | undefined;
   /** Instead of `tell`. @returns the exit code */
   readonly tell?: typeof tell;
 };

@@ -4,12 +4,14 @@ import { offerCopies } from './copy.js';
 import { guardForms } from './forms.js';
 import { watchKeys } from './keyboard.js';
 import { refreshItself } from './refresh.js';
+import { offerAll } from './ticks.js';
 import { tellTimes } from './times.js';
 
 document.documentElement.dataset.script = 'on';
 watchKeys();
 offerCopies();
 guardForms();
+offerAll();
 tellTimes();
 refreshItself();
 const live = document.getElementById('live');

@@ -1,4 +1,5 @@
-// A form whose address shows a preview shows it while it is filled. Without this script its button does the same.
+// A form whose address shows a preview shows it while it is filled. Without this script its button does the same. A form that is too
+// long for an address is sent.
 
 const PAUSE_MS = 400;
 
@@ -13,18 +14,23 @@ for (const form of document.querySelectorAll('form[data-preview]')) {
   async function show() {
     const mine = ++asked;
     const given = [...new FormData(form)].filter(([, value]) => value !== '');
-    const address = `${form.getAttribute('action')}?${new URLSearchParams(given)}`;
-    const response = await fetch(address).catch(() => undefined);
+    const fields = new URLSearchParams(given);
+    const action = form.getAttribute('action');
+    const isSent = form.method === 'post';
+    const address = isSent ? action : `${action}?${fields}`;
+    const response = await fetch(address, isSent ? { method: 'POST', body: fields } : {}).catch(
+      () => undefined,
+    );
     const text = await response?.text().catch(() => undefined);
     // Of two answers that cross, the later question counts.
     if (text === undefined || mine !== asked) return;
     const page = new DOMParser().parseFromString(text, 'text/html');
     const shown = page.getElementById(form.dataset.preview);
-    if (shown === null) return location.assign(address);
+    if (shown === null) return isSent ? form.submit() : location.assign(address);
     document.getElementById(form.dataset.preview).replaceChildren(...shown.childNodes);
     document.querySelector('.same-as')?.remove();
     const same = page.querySelector('.same-as');
     if (same !== null) document.querySelector('main').append(same);
-    history.replaceState(null, '', address);
+    if (!isSent) history.replaceState(null, '', address);
   }
 }

@@ -1,0 +1,35 @@
+// An event that a decision keeps from the bus: why, and what sends it again. Of a returned one, the routing key for which no queue
+// was bound, and the line that binds one.
+
+import { type Content, type Html, html } from '../../web/index.ts';
+import type { Calls } from '../kernel/console/calls.ts';
+import { orderHref } from '../kernel/order/selection.pages.ts';
+import { forOperators } from '../kernel/view/for-operators.ts';
+import { publicationState } from '../kernel/view/states.ts';
+import { seen } from '../kernel/view/texts.ts';
+import type { EventDetail } from './contract.ts';
+
+type Held = Pick<EventDetail, 'id' | 'publication' | 'published_to'>;
+
+export const isHeldBack = (publication: string): boolean =>
+  publication === 'returned' || publication === 'parked';
+
+export const retryLink = (id: string): Html =>
+  html`<a href="${orderHref('outbox/retry', { ids: id })}">Retry …</a>`;
+
+export function renderHeldBack({ id, publication, published_to: to }: Held, { may }: Calls): Content {
+  if (!isHeldBack(publication)) return undefined;
+  return html`<div class="notice warn">${
+    publication === 'returned'
+      ? html`<p>${publicationState(publication)}: no queue was bound for its routing key, so no subscriber got it.</p>${to && renderBinding(to)}`
+      : html`<p>${publicationState(publication)}: later events of its job wait behind it.</p>`
+  }${
+    may('retryEntries')
+      ? html`<p class="actions"><a class="button" href="${orderHref('outbox/retry', { ids: id })}">Retry …</a></p>`
+      : forOperators('Retrying is')
+  }</div>`;
+}
+
+const renderBinding = ({ exchange, routing_key: key }: NonNullable<Held['published_to']>): Html =>
+  html`<p>A queue gets such events once it is bound, by the account of its subscriber:</p>
+<p><code data-copy>await channel.bindQueue(QUEUE, ${JSON.stringify(seen(exchange))}, ${JSON.stringify(seen(key))});</code></p>`;
