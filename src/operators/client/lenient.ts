@@ -22,6 +22,7 @@ const MAY_BE_MISSING = [
   'remaining',
   'total',
   'matched_before',
+  'queue_state',
   'loss',
 ] as const;
 type MayBeMissing = (typeof MAY_BE_MISSING)[number];

@@ -12,7 +12,7 @@ import { counted } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
-import { Replay, ReplayPreview } from './contract.ts';
+import { queueNotice, Replay, ReplayPreview } from './contract.ts';
 import { fieldsOf, namesEvents, orderOf, type ReplayForm, readReplayForm, sameReplay } from './form.pages.ts';
 import { REPLAY_RATE_DEFAULT, REPLAY_RATE_MAX, replayEventFilters } from './order.contract.ts';
 
@@ -78,18 +78,32 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
 const FIRST = ['source', 'kind', 'job_id', 'from', 'to'];
 const MORE = Object.keys(replayEventFilters).filter((name) => !FIRST.includes(name));
 
+/** In the words of the API's refusal. */
+function renderQueueNotice({ queue_state: known }: Preview, { queue }: ReplayForm): Content {
+  const notice = queue === undefined ? undefined : queueNotice(queue, known);
+  if (notice === undefined) return undefined;
+  return html`<div class="notice ${known === 'missing' ? 'bad' : 'warn'}"><p>${capitalized(notice)}.</p></div>`;
+}
+
+const capitalized = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
 function renderPreview(found: Preview, form: ReplayForm): Content {
   const { matched, matched_exactly: isExact, sample, matched_before: to } = found;
   const amount = counted(matched, 'event', isExact);
-  if (matched === 0 && isExact) return html`<p class="empty">No events match.</p>`;
+  if (matched === 0 && isExact)
+    return html`${renderQueueNotice(found, form)}<p class="empty">No events match.</p>`;
   const { filter } = orderOf(form);
   const bounded = filter && { ...filter, ...(to !== null && { to }) };
   const rate = Number(form.rate ?? REPLAY_RATE_DEFAULT);
   const least = isExact ? 'about' : 'at least';
   return html`<h2>${amount}</h2>
+${renderQueueNotice(found, form)}
 <p>${to !== null && html`Accepted before ${utc(to)} UTC; what comes later is not among them. `}To ${whereOf(form.queue)}, in ${least} ${duration(Math.max(1_000, (matched / rate) * 1_000))}.</p>
-<form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
-<p class="actions"><button class="main">Replay ${isExact ? '' : 'at least '}${counted(matched, 'event')} to ${whereOf(form.queue)}</button></p></form>
+${
+  found.queue_state !== 'missing' &&
+  html`<form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
+<p class="actions"><button class="main">Replay ${isExact ? '' : 'at least '}${counted(matched, 'event')} to ${whereOf(form.queue)}</button></p></form>`
+}
 ${renderTable({ caption: matched > sample.length ? `The first ${sample.length} of them` : 'All of them', columns: EVENT_COLUMNS, items: sample, empty: 'None was found yet: there are many to look through.' })}`;
 }
 
