@@ -6,6 +6,7 @@ import type { DatabaseConnection } from '../ledger/index.ts';
 import { createDifferenceOperations } from './deliveries/difference.operations.ts';
 import { createDeliveryOperations } from './deliveries/operations.ts';
 import { readDeliveriesNamed } from './deliveries/queries.ts';
+import { createDestinationOperations } from './destinations/operations.ts';
 import { createCloudEventOperations } from './events/cloud-event.operations.ts';
 import { PUBLICATIONS_SHOWN_MAX } from './events/contract.ts';
 import { createEventOperations } from './events/operations.ts';
@@ -85,6 +86,7 @@ export function operationsOf(config: Config, parts: OperationParts): readonly Op
     ...createSourceOperations({ connection, configuredSources }),
     ...createReplicaOperations({ connection }),
     ...createSizeOperations({ connection, retentionDays: config.database.retentionDays }),
+    ...createDestinationOperations({ ...config, configuredSources, now: parts.now }),
     ...createSearchOperations({ connection, configuredSources }),
   ];
 }

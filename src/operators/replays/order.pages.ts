@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { type Content, type Html, html } from '../../web/index.ts';
 import { get, type Page, post, type Visit } from '../kernel/console/page.ts';
 import { renderField } from '../kernel/list/filter-form.pages.ts';
+import { DestinationList } from '../destinations/contract.ts';
 import { ApiError } from '../kernel/operation/operation.ts';
 import { hiddenFields, keyField, keyIn } from '../kernel/view/act.ts';
 import { eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
@@ -21,13 +22,16 @@ type Preview = z.output<typeof ReplayPreview>;
 
 export const newReplay: Page = get('/replays/new', ['createReplay'], async (visit) => {
   const form = readReplayForm(visit.query);
-  const found = namesEvents(form) ? await preview(visit, form) : undefined;
+  const [found, queues] = await Promise.all([
+    namesEvents(form) ? preview(visit, form) : undefined,
+    knownQueues(visit),
+  ]);
   const isRefused = found instanceof ApiError;
   return {
     title: 'New replay',
     ...(isRefused && { status: found.status }),
     body: html`<p>Publishes events again, with their original ids. Subscribers recognize the copies by the header <code>replay</code>.</p>
-${renderForm(form, visit)}
+${renderForm(form, visit, queues)}
 <section id="preview" aria-live="polite" aria-label="What it would publish">${
       found === undefined
         ? html`<p class="empty">Name events or choose filters, and this shows what would be published.</p>`
@@ -56,7 +60,13 @@ async function preview({ calls }: Visit, form: ReplayForm): Promise<Preview | Ap
   }
 }
 
-function renderForm(form: ReplayForm, { sources }: Visit): Html {
+/** None where RabbitMQ is not asked, or did not answer. */
+async function knownQueues({ calls }: Visit): Promise<readonly string[]> {
+  if (!calls.may('listDestinations')) return [];
+  return (await calls.call('listDestinations', DestinationList)).queues;
+}
+
+function renderForm(form: ReplayForm, { sources }: Visit, queues: readonly string[]): Html {
   const { values, eventIds, queue, rate, note } = form;
   const field = (name: string) => renderField(name, { filters: replayEventFilters, values, sources });
   const isMoreSet = MORE.some((name) => values[name] !== undefined);
@@ -67,7 +77,8 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
 <label>Ids of events, one a line <textarea name="event_ids" rows="3" cols="60" spellcheck="false">${eventIds.join('\n')}</textarea></label></details>
 <fieldset><legend>How</legend>
 <div class="filters">
-<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: to the exchange" spellcheck="false" autocomplete="off"></label>
+<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: to the exchange" spellcheck="false" autocomplete="off" list="queues"></label>
+<datalist id="queues">${queues.map((name) => html`<option value="${name}"></option>`)}</datalist>
 <label>Copies a second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"></label>
 <label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="is shown with the replay"></label>
 </div></fieldset>
