@@ -269,6 +269,7 @@ describe('values from files', () => {
       'DATABASE_URL',
       'MIGRATION_DATABASE_URL',
       'AMQP_URL',
+      'BROKER_MANAGEMENT_URL',
     ]);
   });
 
@@ -285,7 +286,11 @@ describe('values from files', () => {
     await using folder = await createFolder();
     const file = await folder.write('secrets', TWO);
 
-    const all = { ...BASE, MIGRATION_DATABASE_URL: BASE['DATABASE_URL'] };
+    const all = {
+      ...BASE,
+      MIGRATION_DATABASE_URL: BASE['DATABASE_URL'],
+      BROKER_MANAGEMENT_URL: 'http://look:planted@broker:15672',
+    };
     for (const name of secretVariables) {
       expect(faultsOf({ ...all, [`${name}_FILE`]: file })).toContain(
         `${name} and ${name}_FILE are both set: keep one`,
@@ -354,15 +359,14 @@ describe('the management API', () => {
     await using folder = await createFolder();
     const path = await folder.write('ca.pem', 'planted');
     const http = url.replace('https', 'http');
-    const faults = (env: Env) => faultsOf({ ...BASE, ...env });
-    expect(faults({ BROKER_MANAGEMENT_URL: http, BROKER_MANAGEMENT_CA_FILE: path })).toEqual([
+    expect(faultsOf({ ...BASE, BROKER_MANAGEMENT_URL: http, BROKER_MANAGEMENT_CA_FILE: path })).toEqual([
       'BROKER_MANAGEMENT_CA_FILE would have no effect: BROKER_MANAGEMENT_URL has to begin with https://',
     ]);
-    expect(faults({ BROKER_MANAGEMENT_URL: url, BROKER_MANAGEMENT_CA_FILE: path })).toEqual([
+    expect(faultsOf({ ...BASE, BROKER_MANAGEMENT_URL: url, BROKER_MANAGEMENT_CA_FILE: path })).toEqual([
       'BROKER_MANAGEMENT_CA_FILE: the CA is no certificate in PEM',
     ]);
-    expect(faults({ BROKER_MANAGEMENT_URL: url, BROKER_MANAGEMENT_CA_FILE: `${path}.no` })).toEqual([
-      'BROKER_MANAGEMENT_CA_FILE cannot be read (ENOENT)',
-    ]);
+    expect(
+      faultsOf({ ...BASE, BROKER_MANAGEMENT_URL: url, BROKER_MANAGEMENT_CA_FILE: `${path}.no` }),
+    ).toEqual(['BROKER_MANAGEMENT_CA_FILE cannot be read (ENOENT)']);
   });
 });

@@ -6,9 +6,9 @@ import { createManagementApi } from '../../base/amqp/management-api.ts';
 import type { CertificateFiles } from '../../base/net/certificates.ts';
 import { defineRead, type Operation } from '../kernel/operation/operation.ts';
 import { queueName } from '../replays/order.contract.ts';
-import { type BrokerAnswer, createBrokerAnswers } from './broker-answers.ts';
+import { type BrokerAnswer, createBrokerAnswers } from './broker-answers.operations.ts';
 import { DestinationList } from './contract.ts';
-import { judge } from './judge.ts';
+import { judge } from './judge.operations.ts';
 
 const NOT_CONFIGURED =
   'BROKER_MANAGEMENT_URL is not set: without it RabbitMQ does not tell which queues are bound';

@@ -106,7 +106,7 @@ test('all who ask within some seconds share one question, in each of its two par
     Array.from({ length: 20 }, () => api.get<DestinationList>('/destinations')),
   );
   expect(new Set(answers.map(({ body }) => body.at)).size).toBe(1);
-  expect(receiver.received.map(({ path }) => path.split('?')[0]).sort()).toEqual([
+  expect(receiver.received.map(({ path }) => path.split('?')[0]).toSorted()).toEqual([
     `/api/exchanges/%2F/${service.exchange}/bindings/source`,
     '/api/queues/%2F',
   ]);

@@ -5,8 +5,10 @@ import { type Channel, type ChannelModel, connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../../scripts/services/rabbitmq.ts';
 import type { DestinationList } from '../../../src/operators/destinations/contract.ts';
+import { createAuthority } from '../../support/certificate.ts';
 import { cliOf } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';
+import { createFolder } from '../../support/folder.ts';
 import { enableManagement, type Management } from '../../support/management.ts';
 import { operators } from '../../support/operators.ts';
 import { patience } from '../../support/patience.ts';
@@ -19,6 +21,7 @@ const VHOST = 'tally/hook';
 const LOOK = { user: 'look', password: randomBytes(12).toString('hex') };
 const path = encodeURIComponent;
 
+const authority = createAuthority();
 let broker: RabbitmqServer;
 let management: Management;
 let model: ChannelModel;
@@ -37,7 +40,7 @@ const envWith = (rest: Record<string, string> = {}) => ({
 
 beforeAll(async () => {
   broker = await startRabbitmq({ settings: { collect_statistics_interval: '1000' } });
-  management = await enableManagement(broker);
+  management = await enableManagement(broker, authority.issue());
   const { administer } = management;
   await administer(`vhosts/${path(VHOST)}`, 'PUT', {});
   const everything = { configure: '.*', write: '.*', read: '.*' };
@@ -174,6 +177,22 @@ test('an account without its tag, without rights on the virtual host, or with a 
     expect(page.status).toBe(200);
     expect(page.text).toContain(refused);
   }
+});
+
+test('over TLS its CA is the one of BROKER_MANAGEMENT_CA_FILE', async () => {
+  await using folder = await createFolder();
+  const read = async (ca: string) => {
+    const env = envWith({
+      BROKER_MANAGEMENT_URL: management.urlFor(LOOK, 'https'),
+      BROKER_MANAGEMENT_CA_FILE: await folder.write('ca.pem', ca),
+    });
+    await using service = await startTestService({ exchange: EXCHANGE, env });
+    return (await (await operators(service)).get<DestinationList>('/destinations')).body;
+  };
+  expect(await read(authority.cert)).toMatchObject({ state: 'answered', virtual_host: VHOST });
+  expect((await read(createAuthority().cert)).because).toContain(
+    'name the right one by BROKER_MANAGEMENT_CA_FILE',
+  );
 });
 
 test(

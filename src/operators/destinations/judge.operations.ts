@@ -1,8 +1,8 @@
 // What RabbitMQ's answers mean: which queue gets which events, and what keeps events from being received. Pure.
 
 import { KINDS, type Kind } from '../../event/index.ts';
-import { type Received, receivedBy, together } from './binding-keys.ts';
-import type { Binding, Queue } from './broker-answers.ts';
+import { type Received, receivedBy, together } from './binding-keys.operations.ts';
+import type { Binding, Queue } from './broker-answers.operations.ts';
 import {
   BINDING_KEYS_MAX,
   type Destination,
@@ -24,7 +24,7 @@ export function judge(
   { routingPrefix, sources }: { routingPrefix: string; sources: readonly string[] },
 ): Judged {
   const known = new Map(queues.map((queue) => [queue.name, queue]));
-  const bound = [...byDestination(bindings).values()].sort((a, b) => compare(a.name, b.name));
+  const bound = [...byDestination(bindings).values()].toSorted((a, b) => compare(a.name, b.name));
   const destinations = bound.map(({ name, what, keys }) => {
     const queue = what === 'queue' ? known.get(name) : undefined;
     const receives = together(keys.flatMap((key) => receivedBy(key, routingPrefix)));

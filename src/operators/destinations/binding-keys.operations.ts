@@ -31,7 +31,7 @@ export function together(received: readonly Received[]): Received[] {
     const own = received.filter((one) => one.kind === kind);
     if (own.length === 0) return [];
     if (own.some(({ sources }) => sources === null)) return [{ kind, sources: null }];
-    return [{ kind, sources: [...new Set(own.flatMap(({ sources }) => sources ?? []))].sort() }];
+    return [{ kind, sources: [...new Set(own.flatMap(({ sources }) => sources ?? []))].toSorted() }];
   });
 }
 
