@@ -3,14 +3,13 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findFreePort } from '../../scripts/services/ports.ts';
-import type { Certificate } from './certificate.ts';
 import type { RabbitmqServer } from '../../scripts/services/rabbitmq.ts';
 
 export type Account = { readonly user: string; readonly password: string };
 
 export type Management = {
   /** `http://user:password@127.0.0.1:<port>` */
-  readonly urlFor: (account: Account, scheme?: 'http' | 'https') => string;
+  readonly urlFor: (account: Account) => string;
   /** What it answers to an account. `path` is below `/api`. */
   readonly ask: (
     account: Account,
@@ -21,22 +20,14 @@ export type Management = {
   readonly administer: (path: string, method?: string, body?: object) => Promise<unknown>;
 };
 
-/** @param certificate its own: then it speaks TLS as well */
-export async function enableManagement(
-  broker: RabbitmqServer,
-  certificate?: Certificate,
-): Promise<Management> {
-  const [port, tlsPort] = [await findFreePort(), await findFreePort()];
-  const files = { cert: join(broker.dir, 'management.pem'), key: join(broker.dir, 'management.key') };
-  if (certificate !== undefined)
-    for (const part of ['cert', 'key'] as const) await writeFile(files[part], certificate[part]);
-  const tls = `[{port, ${tlsPort}}, {ip, "127.0.0.1"}, {ssl_opts, [{certfile, "${files.cert}"}, {keyfile, "${files.key}"}]}]`;
+export async function enableManagement(broker: RabbitmqServer): Promise<Management> {
+  const port = await findFreePort();
   const plugins = join(broker.dir, 'enabled_plugins');
   await writeFile(plugins, '[rabbitmq_management].\n');
   await broker.ctl(
     'eval',
     `application:load(rabbitmq_management), application:set_env(rabbitmq_management, tcp_config, [{port, ${port}}, ` +
-      `{ip, "127.0.0.1"}]), ${certificate === undefined ? '' : `application:set_env(rabbitmq_management, ssl_config, ${tls}), `}rabbit_plugins:ensure("${plugins}").`,
+      `{ip, "127.0.0.1"}]), rabbit_plugins:ensure("${plugins}").`,
   );
 
   async function ask({ user, password }: Account, path: string, init: RequestInit = {}) {
@@ -52,8 +43,7 @@ export async function enableManagement(
   }
 
   return {
-    urlFor: ({ user, password }, scheme = 'http') =>
-      `${scheme}://${user}:${password}@127.0.0.1:${scheme === 'http' ? port : tlsPort}`,
+    urlFor: (account) => `http://${account.user}:${account.password}@127.0.0.1:${port}`,
     ask,
     administer: async (path, method = 'GET', body) => {
       const { username: user, password } = new URL(broker.url);

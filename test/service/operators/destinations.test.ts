@@ -1,14 +1,12 @@
 // Where events go, asked of a real RabbitMQ with its management API, by an account that may look and nothing else.
 
 import { randomBytes } from 'node:crypto';
-import { type Channel, type ChannelModel, connect } from 'amqplib';
+import { type Channel, connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../../scripts/services/rabbitmq.ts';
 import type { DestinationList } from '../../../src/operators/destinations/contract.ts';
-import { createAuthority } from '../../support/certificate.ts';
 import { cliOf } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';
-import { createFolder } from '../../support/folder.ts';
 import { enableManagement, type Management } from '../../support/management.ts';
 import { operators } from '../../support/operators.ts';
 import { patience } from '../../support/patience.ts';
@@ -21,10 +19,9 @@ const VHOST = 'tally/hook';
 const LOOK = { user: 'look', password: randomBytes(12).toString('hex') };
 const path = encodeURIComponent;
 
-const authority = createAuthority();
+const started = new AsyncDisposableStack();
 let broker: RabbitmqServer;
 let management: Management;
-let model: ChannelModel;
 let channel: Channel;
 
 const amqp = () => {
@@ -39,8 +36,8 @@ const envWith = (rest: Record<string, string> = {}) => ({
 });
 
 beforeAll(async () => {
-  broker = await startRabbitmq({ settings: { collect_statistics_interval: '1000' } });
-  management = await enableManagement(broker, authority.issue());
+  broker = started.use(await startRabbitmq({ settings: { collect_statistics_interval: '1000' } }));
+  management = await enableManagement(broker);
   const { administer } = management;
   await administer(`vhosts/${path(VHOST)}`, 'PUT', {});
   const everything = { configure: '.*', write: '.*', read: '.*' };
@@ -48,15 +45,15 @@ beforeAll(async () => {
   await administer(`users/${LOOK.user}`, 'PUT', { password: LOOK.password, tags: 'management' });
   const nothing = { configure: '^$', write: '^$', read: '^$' };
   await administer(`permissions/${path(VHOST)}/${LOOK.user}`, 'PUT', nothing);
-  model = await connect(amqp());
+  const model = await connect(amqp());
+  started.defer(() => model.close());
   model.on('error', () => {});
   channel = await model.createChannel();
   await channel.assertExchange(EXCHANGE, 'topic', { durable: true });
 }, patience(120_000));
 
 afterAll(async () => {
-  await model.close();
-  await broker.close();
+  await started.disposeAsync();
 });
 
 async function bindQueues(): Promise<void> {
@@ -177,22 +174,6 @@ test('an account without its tag, without rights on the virtual host, or with a 
     expect(page.status).toBe(200);
     expect(page.text).toContain(refused);
   }
-});
-
-test('over TLS its CA is the one of BROKER_MANAGEMENT_CA_FILE', async () => {
-  await using folder = await createFolder();
-  const read = async (ca: string) => {
-    const env = envWith({
-      BROKER_MANAGEMENT_URL: management.urlFor(LOOK, 'https'),
-      BROKER_MANAGEMENT_CA_FILE: await folder.write('ca.pem', ca),
-    });
-    await using service = await startTestService({ exchange: EXCHANGE, env });
-    return (await (await operators(service)).get<DestinationList>('/destinations')).body;
-  };
-  expect(await read(authority.cert)).toMatchObject({ state: 'answered', virtual_host: VHOST });
-  expect((await read(createAuthority().cert)).because).toContain(
-    'name the right one by BROKER_MANAGEMENT_CA_FILE',
-  );
 });
 
 test(
