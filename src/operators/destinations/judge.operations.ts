@@ -115,12 +115,13 @@ function queueWarnings(queue: Queue): DestinationWarning[] {
 const waitingText = (messages: number) =>
   messages === 1 ? '1 message waits' : `${messages.toLocaleString('en-US')} messages wait`;
 
+const reaches = (ready: number | null, limit: number | undefined) =>
+  ready !== null && limit !== undefined && ready >= limit;
+
 /** The limits count what is ready. `reject-publish-dlx` refuses, too. */
 function isRejecting(queue: Queue): boolean {
   const { maxLength, maxBytes, overflow } = limitsOf(queue);
   if (overflow?.startsWith('reject-publish') !== true) return false;
-  const reaches = (ready: number | null, limit: number | undefined) =>
-    ready !== null && limit !== undefined && ready >= limit;
   return reaches(queue.messages_ready, maxLength) || reaches(queue.message_bytes_ready, maxBytes);
 }
 

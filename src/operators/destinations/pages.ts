@@ -55,8 +55,9 @@ const noticeOf = (meaning: 'bad' | 'warn', warnings: readonly DestinationWarning
 const columnsFor = (mayReplay: boolean): readonly Column<Destination>[] => [
   {
     head: 'Queue',
-    cell: ({ name, what }) => html`<bdi>${seen(name)}</bdi>${what === 'exchange' && ' (an exchange)'}`,
-    form: 'long',
+    cell: ({ name, what }) =>
+      html`<bdi title="${seen(name)}">${seen(name)}</bdi>${what === 'exchange' && ' (an exchange)'}`,
+    form: 'clip',
   },
   { head: 'Receives', cell: receivedText, form: 'long' },
   {

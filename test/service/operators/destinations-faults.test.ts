@@ -106,10 +106,10 @@ test('all who ask within some seconds share one question, in each of its two par
     Array.from({ length: 20 }, () => api.get<DestinationList>('/destinations')),
   );
   expect(new Set(answers.map(({ body }) => body.at)).size).toBe(1);
-  expect(receiver.received.map(({ path }) => path.split('?')[0]).toSorted()).toEqual([
-    `/api/exchanges/%2F/${service.exchange}/bindings/source`,
-    '/api/queues/%2F',
-  ]);
+  expect(receiver.received).toHaveLength(2);
+  expect(new Set(receiver.received.map(({ path }) => path.split('?')[0]))).toEqual(
+    new Set([`/api/exchanges/%2F/${service.exchange}/bindings/source`, '/api/queues/%2F']),
+  );
 });
 
 test('over https the CA of BROKER_MANAGEMENT_CA_FILE is trusted, and without it nobody else', async () => {
