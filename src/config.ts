@@ -35,6 +35,12 @@ const url = (...protocols: string[]) =>
       `must be a URL that starts with ${protocols.map((protocol) => `${protocol}//`).join(' or ')}`,
     );
 
+/** It carries the account that asks. */
+const managementUrl = url('http:', 'https:').refine((text) => {
+  const { username, password, search, hash } = URL.canParse(text) ? new URL(text) : new URL('http://none');
+  return username !== '' && password !== '' && search === '' && hash === '';
+}, 'must name an account and have no query: http://user:password@host:15672');
+
 /** AMQP short strings hold at most 255 bytes; the routing key carries a source of up to 63 after its prefix. */
 const amqpName = (fallback: string) =>
   z
@@ -104,6 +110,9 @@ const environment = z.object({
   AMQP_CONNECT_TIMEOUT_MS: whole(100, 60_000, 3_000),
   AMQP_CONFIRM_DEADLINE_MS: whole(1_000, 600_000, 40_000),
 
+  BROKER_MANAGEMENT_URL: managementUrl.optional(),
+  BROKER_MANAGEMENT_CA_FILE: z.string().optional(),
+
   RELAY_LEASE_MS: whole(500, 60_000, 3_000),
   RELAY_POLL_MS: whole(10, 60_000, 200),
   RELAY_IN_FLIGHT: whole(1, 10_000, 500),
@@ -127,6 +136,7 @@ export const secretVariables = [
   'DATABASE_URL',
   'MIGRATION_DATABASE_URL',
   'AMQP_URL',
+  'BROKER_MANAGEMENT_URL',
 ] as const;
 
 /**
@@ -146,7 +156,7 @@ export function loadConfig(env: Env): Config {
       'UNVERIFIED_BODY_BYTES must be at least BODY_LIMIT_BYTES: no body of that size could be read',
     );
   }
-  if (data !== undefined) faults.push(...certificateFaults(data));
+  if (data !== undefined) faults.push(...certificateFaults(data), ...managementFaults(data));
   if (data === undefined || faults.length > 0) throw new ConfigError(faults);
   return toConfig(data, { secrets, file: given['SIGNING_SECRETS_FILE'] });
 }
@@ -206,6 +216,20 @@ function certificateFaults(env: Certified): string[] {
   if (unreadable.length > 0) return unreadable;
   const fault = certificatesFault(readCertificates(certificatesOf(env)));
   return fault === undefined ? [] : [`${names.join(', ')}: ${fault}`];
+}
+
+function managementFaults({
+  BROKER_MANAGEMENT_URL: address,
+  BROKER_MANAGEMENT_CA_FILE: path,
+}: Pick<Environment, 'BROKER_MANAGEMENT_URL' | 'BROKER_MANAGEMENT_CA_FILE'>): string[] {
+  const name = 'BROKER_MANAGEMENT_CA_FILE';
+  if (path === undefined) return [];
+  if (address === undefined || new URL(address).protocol !== 'https:')
+    return [`${name} would have no effect: BROKER_MANAGEMENT_URL has to begin with https://`];
+  const unreadable = readingFault(name, path);
+  if (unreadable.length > 0) return unreadable;
+  const fault = certificatesFault(readCertificates({ ca: path }));
+  return fault === undefined ? [] : [`${name}: ${fault}`];
 }
 
 function readingFault(name: string, path: string): string[] {
@@ -337,6 +361,10 @@ function toConfig(
       heartbeatS: env.AMQP_HEARTBEAT_S,
       connectTimeoutMs: env.AMQP_CONNECT_TIMEOUT_MS,
       confirmDeadlineMs: env.AMQP_CONFIRM_DEADLINE_MS,
+    }),
+    management: Object.freeze({
+      url: env.BROKER_MANAGEMENT_URL,
+      certificates: Object.freeze({ ca: env.BROKER_MANAGEMENT_CA_FILE }),
     }),
     relay: Object.freeze({
       leaseMs: env.RELAY_LEASE_MS,

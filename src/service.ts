@@ -171,6 +171,7 @@ async function compose(
       return names.map((name) => ({ name, fingerprints: fingerprintsOf(name) }));
     },
     watched: watch,
+    hasQueue: relay.hasQueue,
     intake: () => ({ host: config.http.host, port: state.port }),
     proxies,
     ending: ending.signal,

@@ -52,6 +52,7 @@ const LEFT_OUT: readonly { readonly because: string; readonly files: readonly st
       'test/fault/subscribers.test.ts',
       'test/fault/watch.test.ts', // service/watch, unit/watch
       'test/service/ledger/pgbouncer.test.ts',
+      'test/service/operators/destinations.test.ts', // destinations-faults, unit/operators/destinations
     ],
   },
   {

@@ -6,12 +6,13 @@
 #   rabbitmq.sh subscribe billing                a subscriber: its queue, which has the account's name, and its dead letters
 #   rabbitmq.sh subscribe billing 'completed'    the same for some kinds of events, separated by |: completed|failed|progress
 #   rabbitmq.sh monitor                          watches the broker by the management API
+#   rabbitmq.sh look                             the service's look at its destinations (BROKER_MANAGEMENT_URL)
 #
-# VHOST, PUBLISHER, MONITOR, AMQP_EXCHANGE and AMQP_ROUTING_PREFIX change the names. The virtual host is Tallyhook's own, since a
+# VHOST, PUBLISHER, MONITOR, LOOK, AMQP_EXCHANGE and AMQP_ROUTING_PREFIX change the names. The virtual host is Tallyhook's own, since a
 # replay to one queue needs the right to write to all queues of its virtual host.
 set -eu
 usage() {
-  echo 'usage: PASSWORD=… rabbitmq.sh publish | subscribe QUEUE [KINDS] | monitor' >&2
+  echo 'usage: PASSWORD=… rabbitmq.sh publish | subscribe QUEUE [KINDS] | monitor | look' >&2
   exit 2
 }
 : "${PASSWORD:?has to be set}" # without one the account would be anybody's
@@ -44,6 +45,12 @@ case "${1:-}" in
     name=${MONITOR:-tallyhook_monitor}
     account "$name"
     rabbitmqctl -q set_user_tags "$name" monitoring
+    allow "$name" '^$' '^$' '^$'
+    ;;
+  look) # sees the queues and bindings of this virtual host; it can do nothing with them
+    name=${LOOK:-tallyhook_look}
+    account "$name"
+    rabbitmqctl -q set_user_tags "$name" management
     allow "$name" '^$' '^$' '^$'
     ;;
   *) usage ;;

@@ -144,6 +144,7 @@ export const KINDS: Readonly<Record<string, { readonly sees: readonly string[] }
 /** Of `operators`: the nouns, each with those whose queries it stands on. Of all others it knows the contracts alone. */
 export const NOUNS: Readonly<Record<string, readonly string[]>> = {
   deliveries: ['events'],
+  destinations: [],
   events: [],
   incidents: [],
   jobs: [],

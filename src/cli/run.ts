@@ -38,6 +38,7 @@ Usage: tallyhook <command> [options]; "tallyhook <command> --help" lists the opt
     stats           counts and times, for each interval and source
     replicas        the processes of the service, their versions, and which one leads
     sizes           what the tables hold, what a day adds, and what it comes to
+    destinations    which queues are bound for which events, and what is wrong with them
     sources         who sends, which secrets matched, and fields and statuses that we do not know
     console         print an address of the console that signs in once
     live            deliveries and publications as they happen
@@ -81,6 +82,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   stats: async () => (await import('../operators/statistics/command.ts')).stats,
   replicas: async () => (await import('../operators/replicas/command.ts')).replicas,
   sizes: async () => (await import('../operators/sizes/command.ts')).sizes,
+  destinations: async () => (await import('../operators/destinations/command.ts')).destinations,
   sources: async () => (await import('../operators/sources/command.ts')).sources,
   console: async () => (await import('../operators/sessions/sign-in.command.ts')).consoleCommand,
   live: async () => (await import('../operators/live/command.ts')).live,

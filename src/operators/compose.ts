@@ -34,6 +34,7 @@ type OperatorParts = Parts & {
   readonly connections: OperatorOptions['connections'];
   readonly configuredSources: OperationParts['configuredSources'];
   readonly watched: OperationParts['watched'];
+  readonly hasQueue: OperationParts['hasQueue'];
   /** Where this replica listens for senders. */
   readonly intake: () => { readonly host: string; readonly port: number };
   readonly proxies: TrustedProxies;

@@ -18,6 +18,7 @@ export async function describeOperators(config: Config): Promise<OpenApiDocument
     tokenConnection: connection,
     configuredSources: () => [],
     watched: { conditions: async () => [], sendTest: async () => [] },
+    hasQueue: async () => undefined,
     ending: AbortSignal.abort(),
     now: () => performance.now(),
     log,

@@ -6,6 +6,7 @@ import type { DatabaseConnection } from '../ledger/index.ts';
 import { createDifferenceOperations } from './deliveries/difference.operations.ts';
 import { createDeliveryOperations } from './deliveries/operations.ts';
 import { readDeliveriesNamed } from './deliveries/queries.ts';
+import { createDestinationOperations } from './destinations/operations.ts';
 import { createCloudEventOperations } from './events/cloud-event.operations.ts';
 import { PUBLICATIONS_SHOWN_MAX } from './events/contract.ts';
 import { createEventOperations } from './events/operations.ts';
@@ -25,7 +26,7 @@ import { listOutbox } from './outbox/operations.ts';
 import { createOutboxOrders } from './outbox/orders.operations.ts';
 import { lastPublicationsOf, readPublicationsNamed } from './publications/queries.ts';
 import { createQuarantineOrders } from './quarantine/operations.ts';
-import { createReplayOperations } from './replays/operations.ts';
+import { createReplayOperations, type HasQueue } from './replays/operations.ts';
 import { createReplicaOperations } from './replicas/operations.ts';
 import { createSearchOperations } from './search/operations.ts';
 import { createSessionOperations } from './sessions/operations.ts';
@@ -46,6 +47,7 @@ export type OperationParts = Pick<Parts, 'log' | 'now' | 'started'> & {
   /** The sources as they are configured now. */
   readonly configuredSources: () => readonly ConfiguredSource[];
   readonly watched: Watched;
+  readonly hasQueue: HasQueue;
   /** Ends streams, which do not end by themselves. */
   readonly ending: AbortSignal;
 };
@@ -77,7 +79,7 @@ export function operationsOf(config: Config, parts: OperationParts): readonly Op
     listOperation(LISTS['operator-log'], connection),
     ...createTokenOperations({ connection, environment }),
     ...createSessionOperations({ connection }),
-    ...createReplayOperations({ connection }),
+    ...createReplayOperations({ connection, hasQueue: parts.hasQueue }),
     ...createQuarantineOrders(),
     ...createOutboxOrders(),
     ...createStatsOperations({ connection, now: Date.now }),
@@ -85,6 +87,7 @@ export function operationsOf(config: Config, parts: OperationParts): readonly Op
     ...createSourceOperations({ connection, configuredSources }),
     ...createReplicaOperations({ connection }),
     ...createSizeOperations({ connection, retentionDays: config.database.retentionDays }),
+    ...createDestinationOperations({ ...config, configuredSources, now: parts.now }),
     ...createSearchOperations({ connection, configuredSources }),
   ];
 }

@@ -2,6 +2,7 @@
 
 import { deliveryPages } from './deliveries/delivery.pages.ts';
 import { deliveries } from './deliveries/pages.ts';
+import { destinations } from './destinations/pages.ts';
 import { eventPages } from './events/event.pages.ts';
 import { events } from './events/pages.ts';
 import { exportPage } from './export/pages.ts';
@@ -48,6 +49,7 @@ export const PAGES: readonly Page[] = [
   liveStream,
   sources,
   source,
+  destinations,
   ...tokenPages,
   ...sessionPages,
   operatorLog,

@@ -44,6 +44,8 @@ export type Relaying = {
   /** While it is full, the intake's writes wait a little. */
   readonly backpressure: Backpressure;
   readonly brokerState: Publisher['state'];
+  /** Whether the broker has this queue; undefined if it cannot say. */
+  readonly hasQueue: Publisher['hasQueue'];
   readonly start: () => void;
 };
 
@@ -129,6 +131,7 @@ export function composeRelay(
     handOff,
     backpressure: relay.backpressure,
     brokerState: publisher.state,
+    hasQueue: publisher.hasQueue,
     start: () => {
       lease.start();
       relay.start();

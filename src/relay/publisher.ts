@@ -11,6 +11,7 @@ import type { CertificateFiles } from '../base/net/certificates.ts';
 import { type BrokerError, type OpenChannel, openConfirmChannel } from './confirm-channel.ts';
 import { type OutgoingMessage, type Publication, routeOf } from './publication.ts';
 import { type Link, openRecoveringConnection } from './recovering-connection.ts';
+import { createQueueLook, type QueueLook } from './queue-look.ts';
 import { refusedRoute } from './sent-messages.ts';
 import { createSideChannel, type SideChannel } from './side-channel.ts';
 import { createSlowRoutes } from './slow-routes.ts';
@@ -26,6 +27,7 @@ export type Publisher = {
   readonly awayMs: () => number;
   /** One attempt. Never rejects. Mandatory, persistent. At most one in flight per message id. */
   readonly publish: (message: OutgoingMessage) => Promise<Publication>;
+  readonly hasQueue: QueueLook;
   /** Closes the connection. What is in flight fails. Safe to call twice. */
   readonly close: () => Promise<void>;
 };
@@ -37,6 +39,7 @@ type Channels = {
   /** For messages to one queue. */
   readonly queues: SideChannel;
   readonly slow: SideChannel;
+  readonly hasQueue: QueueLook;
 };
 
 const CHECK_INTERVAL_MS = 1_000;
@@ -90,7 +93,7 @@ export function createPublisher(options: {
     });
     if (!main.isOpen()) throw new Error('the channel closed during setup');
     const beside = () => createSideChannel((onClosed) => openChannel(link, onClosed));
-    channels = { link, main, queues: beside(), slow: beside() };
+    channels = { link, main, queues: beside(), slow: beside(), hasQueue: createQueueLook(link.model) };
     log.info({ address: link.address }, 'broker connected');
     onReady();
     // One that confirms nothing may be closed at each message: it must not be opened again in a hot loop.
@@ -230,6 +233,8 @@ export function createPublisher(options: {
     state: () => ({ connected: channels !== undefined, blocked }),
     awayMs: () => (channels === undefined ? now() - lostMs : 0),
     publish: (message) => new Promise((resolve) => send(message, resolve)),
+    // A broker that is blocked answers nothing to a connection that publishes.
+    hasQueue: async (queue) => (blocked ? undefined : channels?.hasQueue(queue)),
     close: async () => {
       if (closed) return;
       closed = true;

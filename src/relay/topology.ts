@@ -1,8 +1,9 @@
 // What the broker must have before we publish: one exchange. It is declared on each new connection, so that a deleted exchange
 // exists again. One that others have made is used, if it is a topic exchange that takes messages.
 
-import type { Channel, ChannelModel } from 'amqplib';
+import type { ChannelModel } from 'amqplib';
 import { BrokerRefusalError } from '../base/errors.ts';
+import { codeOf, onOwnChannel, saidIn } from './own-channel.ts';
 
 export type Topology = {
   readonly exchange: { readonly name: string; readonly type: 'topic'; readonly durable: true };
@@ -34,7 +35,7 @@ export function topologyOf(options: { exchange: string }): Topology {
 export async function declareTopology(model: ChannelModel, { exchange }: Topology): Promise<Declared> {
   const { name, type, durable } = exchange;
   try {
-    await onChannel(model, (channel) => channel.assertExchange(name, type, { durable }));
+    await onOwnChannel(model, (channel) => channel.assertExchange(name, type, { durable }));
     return { exchange: 'declared', detail: '' };
   } catch (error) {
     if (codeOf(error) === PRECONDITION_FAILED) return { exchange: 'differs', detail: usable(error, name) };
@@ -49,7 +50,7 @@ async function findExchange(
   { name, refusal }: { name: string; refusal: unknown },
 ): Promise<Declared> {
   try {
-    await onChannel(model, (channel) => channel.checkExchange(name));
+    await onOwnChannel(model, (channel) => channel.checkExchange(name));
     return { exchange: 'not ours', detail: saidIn(refusal) };
   } catch (error) {
     if (codeOf(error) !== NOT_FOUND) throw error;
@@ -82,17 +83,3 @@ function usable(error: unknown, name: string): string {
     );
   return said;
 }
-
-/** On a channel of its own: the broker closes the channel of an operation that it refuses. */
-async function onChannel(model: ChannelModel, work: (channel: Channel) => Promise<unknown>): Promise<void> {
-  const channel = await model.createChannel();
-  channel.on('error', () => {}); // the operation rejects, too
-  await work(channel);
-  await channel.close();
-}
-
-/** What the broker said, without its code and amqplib's frame around it. */
-const saidIn = (error: unknown) =>
-  /"([A-Z_]+ - )?(.*)"$/s.exec(error instanceof Error ? error.message : '')?.[2] ?? '';
-
-const codeOf = (error: unknown) => (error as { code?: unknown } | null)?.code;

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { findFreePort } from '../../scripts/services/ports.ts';
 import { type RabbitmqServer, startRabbitmq } from '../../scripts/services/rabbitmq.ts';
 import type { Publisher } from '../../src/relay/publisher.ts';
 import { createSubscriber, RejectError } from '../../src/subscriber/index.ts';
@@ -19,6 +18,7 @@ import { listen, newExchange } from '../support/bus.ts';
 import { startCommand } from '../support/cli.ts';
 import { runCommandsUnder } from '../support/deploy-commands.ts';
 import { copies } from '../support/facts.ts';
+import { type Account, enableManagement, type Management } from '../support/management.ts';
 import { operators } from '../support/operators.ts';
 import { patience } from '../support/patience.ts';
 import { createTestPublisher, newMessage } from '../support/relay.ts';
@@ -29,7 +29,7 @@ import { createTestLog, startTestService } from '../support/service.ts';
 import { waitFor } from '../support/waits.ts';
 
 let broker: RabbitmqServer;
-let managementPort: number;
+let management: Management;
 /** For the script: where its `rabbitmqctl` is, and our exchange. */
 let scriptEnv: { PATH: string; AMQP_EXCHANGE: string };
 /** What the script gave to each account. */
@@ -41,8 +41,8 @@ const EXCHANGE = newExchange();
 const VHOST = 'tallyhook';
 /** The account's name and the queue's. */
 const QUEUE = 'billing';
-/** As the script names the service's account and the one that watches. */
-const [SERVICE, MONITOR] = ['tallyhook_run', 'tallyhook_monitor'];
+/** As the script names the service's account, the one that watches, and the one that the service looks with. */
+const [SERVICE, MONITOR, LOOK] = ['tallyhook_run', 'tallyhook_monitor', 'tallyhook_look'];
 
 type Rights = { configure: string; write: string; read: string };
 type Permission = Rights & { user: string; vhost: string };
@@ -50,6 +50,7 @@ type TopicPermission = { user: string; vhost: string; exchange: string; write: s
 type Definitions = { permissions: Permission[]; topic_permissions: TopicPermission[] };
 
 const WATCHING = { user: MONITOR, password: PASSWORD };
+const LOOKING = { user: LOOK, password: PASSWORD };
 const NOTHING = '^$';
 const quoted = (name: string) => name.replaceAll('.', '\\.');
 const X = quoted(EXCHANGE);
@@ -82,8 +83,7 @@ const STRANGERS = ['stranger', 'limited'];
 
 beforeAll(async () => {
   broker = await startRabbitmq();
-  managementPort = await findFreePort();
-  await enableManagement();
+  management = await enableManagement(broker);
   scriptEnv = {
     PATH: `${await folderOfRabbitmqctl()}:${process.env['PATH'] ?? ''}`,
     AMQP_EXCHANGE: EXCHANGE,
@@ -93,6 +93,7 @@ beforeAll(async () => {
     PUBLISH_PASSWORD: PASSWORD,
     SUBSCRIBE_PASSWORD: PASSWORD,
     MONITOR_PASSWORD: PASSWORD,
+    LOOK_PASSWORD: PASSWORD,
   });
   given = (await administer('definitions')) as Definitions;
   await administer('definitions', 'POST', variants());
@@ -100,17 +101,8 @@ beforeAll(async () => {
 
 afterAll(() => broker.close());
 
-/** By the management API: each call of rabbitmqctl starts an Erlang machine, which takes a second and more. */
-async function administer(path: string, method = 'GET', body?: object): Promise<unknown> {
-  const { username, password } = new URL(broker.url);
-  const answer = await manage({ user: username, password }, path, {
-    method,
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  if (answer.status >= 300)
-    throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`);
-  return answer.body;
-}
+const administer: Management['administer'] = (...asked) => management.administer(...asked);
+const manage: Management['ask'] = (...asked) => management.ask(...asked);
 
 /** A program `rabbitmqctl` that finds the node of this test, as Debian's finds that of the machine. */
 async function folderOfRabbitmqctl(): Promise<string> {
@@ -124,32 +116,6 @@ async function folderOfRabbitmqctl(): Promise<string> {
   );
   await chmod(join(folder, 'rabbitmqctl'), 0o755);
   return folder;
-}
-
-type Account = { readonly user: string; readonly password: string };
-
-/** What the management API answers to an account. */
-async function manage({ user, password }: Account, path: string, init: RequestInit = {}) {
-  const response = await fetch(`http://127.0.0.1:${managementPort}/api/${path}`, {
-    ...init,
-    headers: {
-      Authorization: `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`,
-      'Content-Type': 'application/json',
-    },
-  });
-  const text = await response.text();
-  return { status: response.status, body: (text === '' ? null : JSON.parse(text)) as unknown };
-}
-
-/** On loopback and a port of its own. */
-async function enableManagement(): Promise<void> {
-  const plugins = join(broker.dir, 'enabled_plugins');
-  await writeFile(plugins, '[rabbitmq_management].\n');
-  await broker.ctl(
-    'eval',
-    `application:load(rabbitmq_management), application:set_env(rabbitmq_management, tcp_config, [{port, ${managementPort}}, ` +
-      `{ip, "127.0.0.1"}]), rabbit_plugins:ensure("${plugins}").`,
-  );
 }
 
 const givenTo = (user: string) => {
@@ -502,6 +468,27 @@ test('the account that watches sees nodes and queues, and takes no message, publ
   }, PATIENCE);
   expect(await manage(WATCHING, 'nodes')).toMatchObject({ status: 200, body: [{ running: true }] });
 
+  await expectHarmless(WATCHING);
+});
+
+test('the account that looks tells the service its destinations, sees no node, and can do as little', async () => {
+  await using service = await startTestService({
+    exchange: EXCHANGE,
+    env: { AMQP_URL: urlOf(SERVICE), BROKER_MANAGEMENT_URL: management.urlFor(LOOKING) },
+  });
+  const { body } = await (await operators(service, { role: 'viewer' })).get('/destinations');
+  expect(body).toMatchObject({
+    state: 'answered',
+    virtual_host: VHOST,
+    queues: expect.arrayContaining([QUEUE]) as string[],
+  });
+  expect(await manage(LOOKING, 'nodes')).toMatchObject({ status: 401, body: { reason: 'Not monitor user' } });
+  expect(await manage(LOOKING, 'queues/%2F')).toMatchObject({ status: 401 });
+  await expectHarmless(LOOKING);
+});
+
+/** It takes no message, publishes none and deletes nothing. */
+async function expectHarmless(account: Account): Promise<void> {
   const take = { count: 1, ackmode: 'ack_requeue_true', encoding: 'auto' };
   const send = {
     properties: {},
@@ -517,7 +504,7 @@ test('the account that watches sees nodes and queues, and takes no message, publ
     [queuePath('another'), { method: 'PUT', body: '{}' }],
     ['users', {}],
   ] as const) {
-    const { status, body } = await manage(WATCHING, path, init);
+    const { status, body } = await manage(account, path, init);
     expect({ path, isRefused: status >= 400, body }).toEqual({
       path,
       isRefused: true,
@@ -526,7 +513,7 @@ test('the account that watches sees nodes and queues, and takes no message, publ
       }) as object,
     });
   }
-});
+}
 
 test('without its permissions, or its tag, the account that watches is refused, and is told why', async () => {
   await administer(`permissions/${VHOST}/${MONITOR}`, 'DELETE');

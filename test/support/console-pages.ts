@@ -160,6 +160,7 @@ export async function newRequests(relay: TestService): Promise<ReadonlyMap<PageN
     ['get /live/stream', read('viewer', '/console/live/stream')],
     ['get /sources', read('viewer', '/console/sources')],
     ['get /source', read('viewer', '/console/source?name=default')],
+    ['get /destinations', ofAll(read('viewer', '/console/destinations'))],
     ['get /tokens', ofAll(read('admin', '/console/tokens'))],
     ['get /tokens/new', ofAll(read('admin', '/console/tokens/new'))],
     ['post /tokens/new', ofAll(act('admin', '/console/tokens/new', { name: note, role: 'viewer' }))],

@@ -7,6 +7,7 @@ import type { Replay } from '../../src/operators/replays/queries.ts';
 import { createReplay } from '../../src/operators/replays/changes.queries.ts';
 import { findEvents } from '../../src/operators/events/by-id.queries.ts';
 import type { EventFilter } from '../../src/operators/replays/selection.queries.ts';
+import { connectTestDatabase } from './relay.ts';
 import { createTestLog } from './service.ts';
 import type { TestDatabase } from './database.ts';
 
@@ -56,7 +57,7 @@ export async function seedEvents(
   return rows.map(({ id }) => id);
 }
 
-type ReplayOptions = { queue?: string; ratePerSecond?: number; sources?: string[] } & (
+type ReplayOptions = { queue?: string; ratePerSecond?: number; sources?: string[]; createdBy?: string } & (
   | { filter: EventFilter }
   | { ids: readonly string[] }
 );
@@ -80,11 +81,21 @@ export async function newReplay(
       queue: options.queue ?? null,
       ratePerSecond: options.ratePerSecond ?? 1_000,
       note: null,
-      createdBy: 'a test',
+      createdBy: options.createdBy ?? 'a test',
     });
   });
   if (made === 'too many') throw new Error('too many replays');
   return made;
+}
+
+/** As one whose queue went after it was ordered: the API refuses a queue that is not there. */
+export async function replayToNobody(database: TestDatabase, options: ReplayOptions): Promise<Replay> {
+  const connection = connectTestDatabase(database);
+  try {
+    return await newReplay(connection, { queue: 'nobody', ...options });
+  } finally {
+    await connection.close();
+  }
 }
 
 export type TestFeeder = Feeder & {

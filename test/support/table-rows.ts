@@ -540,6 +540,47 @@ export const conditions = [
   }),
 ];
 
+const destination = (
+  fields: Partial<Answers['destinations']['items'][number]>,
+): Answers['destinations']['items'][number] => ({
+  name: 'billing',
+  what: 'queue',
+  receives: [{ kind: 'completed', sources: null }],
+  binding_keys: ['job.completed.*'],
+  type: 'quorum',
+  policy: null,
+  messages: 0,
+  max_length: null,
+  overflow: null,
+  consumers: 2,
+  ...fields,
+});
+
+export const destinations = [
+  destination({
+    name: 'alarms',
+    receives: [
+      { kind: 'failed', sources: null },
+      { kind: 'progress', sources: ['default', LONG_SOURCE] },
+    ],
+    type: 'classic',
+    policy: 'short',
+    messages: 1_000,
+    max_length: 1_000,
+    overflow: 'reject-publish',
+    consumers: 0,
+  }),
+  destination({}),
+  destination({
+    name: 'archive',
+    what: 'exchange',
+    type: null,
+    messages: null,
+    consumers: null,
+    receives: [],
+  }),
+];
+
 export const replicas: Answers['replicas']['items'] = [
   {
     id: uuid('0001'),

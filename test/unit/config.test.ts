@@ -269,6 +269,7 @@ describe('values from files', () => {
       'DATABASE_URL',
       'MIGRATION_DATABASE_URL',
       'AMQP_URL',
+      'BROKER_MANAGEMENT_URL',
     ]);
   });
 
@@ -285,7 +286,11 @@ describe('values from files', () => {
     await using folder = await createFolder();
     const file = await folder.write('secrets', TWO);
 
-    const all = { ...BASE, MIGRATION_DATABASE_URL: BASE['DATABASE_URL'] };
+    const all = {
+      ...BASE,
+      MIGRATION_DATABASE_URL: BASE['DATABASE_URL'],
+      BROKER_MANAGEMENT_URL: 'http://look:planted@broker:15672',
+    };
     for (const name of secretVariables) {
       expect(faultsOf({ ...all, [`${name}_FILE`]: file })).toContain(
         `${name} and ${name}_FILE are both set: keep one`,
@@ -328,5 +333,40 @@ describe('values from files', () => {
     expect(faultsOf({ ...rest, DATABASE_URL_FILE: await folder.write('url', '') })).toEqual([
       expect.stringContaining('DATABASE_URL must be a URL'),
     ]);
+  });
+});
+
+describe('the management API', () => {
+  const url = 'https://look:planted-password@broker:15671';
+
+  test('is not asked unless its address is given', () => {
+    expect(loadConfig(BASE).management).toEqual({ url: undefined, certificates: { ca: undefined } });
+    expect(loadConfig({ ...BASE, BROKER_MANAGEMENT_URL: url }).management.url).toBe(url);
+  });
+
+  test.for([
+    'amqp://look:planted-password@broker',
+    'http://broker:15672',
+    'http://look@broker:15672',
+    'http://look:planted-password@broker:15672/?planted=1',
+  ])('an address that cannot be used is a fault, which does not quote it: %s', (wrong) => {
+    expect(faultsOf({ ...BASE, BROKER_MANAGEMENT_URL: wrong })).toEqual([
+      expect.stringMatching(/^BROKER_MANAGEMENT_URL must /),
+    ]);
+  });
+
+  test('a CA without https, or that is none, is a fault', async () => {
+    await using folder = await createFolder();
+    const path = await folder.write('ca.pem', 'planted');
+    const http = url.replace('https', 'http');
+    expect(faultsOf({ ...BASE, BROKER_MANAGEMENT_URL: http, BROKER_MANAGEMENT_CA_FILE: path })).toEqual([
+      'BROKER_MANAGEMENT_CA_FILE would have no effect: BROKER_MANAGEMENT_URL has to begin with https://',
+    ]);
+    expect(faultsOf({ ...BASE, BROKER_MANAGEMENT_URL: url, BROKER_MANAGEMENT_CA_FILE: path })).toEqual([
+      'BROKER_MANAGEMENT_CA_FILE: the CA is no certificate in PEM',
+    ]);
+    expect(
+      faultsOf({ ...BASE, BROKER_MANAGEMENT_URL: url, BROKER_MANAGEMENT_CA_FILE: `${path}.no` }),
+    ).toEqual(['BROKER_MANAGEMENT_CA_FILE cannot be read (ENOENT)']);
   });
 });

@@ -3,6 +3,7 @@
 import type { z } from 'zod';
 import { DeliveryDetail } from '../deliveries/contract.ts';
 import { Difference } from '../deliveries/difference.contract.ts';
+import { DestinationList } from '../destinations/contract.ts';
 import { SentCloudEvent } from '../events/cloud-event.contract.ts';
 import { EventDetail } from '../events/contract.ts';
 import { OutboxGroups, QuarantineGroups } from '../groups/contract.ts';
@@ -28,6 +29,7 @@ export const answers = {
   story: lenient(Story),
   sources: lenient(SourceList),
   replicas: lenient(ReplicaList),
+  destinations: lenient(DestinationList),
   sizes: lenient(Sizes),
   conditions: lenient(ConditionList),
   alertTest: lenient(AlertTest),

@@ -104,6 +104,8 @@ export function createOperatorsClient(options: HttpClientOptions) {
     sources: async () => (await get('/sources', answers.sources)).items,
     /** The processes of the service, their versions, and which one leads the relay. */
     replicas: async () => (await get('/replicas', answers.replicas)).items,
+    /** Which queues are bound to the exchange, where RabbitMQ's management API is configured; `state` says whether it answered. */
+    destinations: () => get('/destinations', answers.destinations),
     /** What the tables hold now, and what a day adds. */
     sizes: () => get('/sizes', answers.sizes),
 

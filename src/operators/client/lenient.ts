@@ -23,6 +23,7 @@ const MAY_BE_MISSING = [
   'total',
   'waits',
   'matched_before',
+  'queue_state',
   'loss',
 ] as const;
 type MayBeMissing = (typeof MAY_BE_MISSING)[number];

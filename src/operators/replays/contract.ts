@@ -54,6 +54,14 @@ export const ReplayDetail = Replay.extend({
   skips: z.array(ReplaySkip).max(SKIPS_SHOWN_MAX).describe('The first ones.'),
 }).meta({ id: 'ReplayDetail', description: 'A replay, with what it left out.' });
 
+/** Undefined where nothing is to be said. The same words wherever a replay is ordered. */
+export function queueNotice(queue: string, state: string | null | undefined): string | undefined {
+  if (state === 'missing') return `there is no queue ${queue}: a replay to it is refused`;
+  if (state === 'unknown')
+    return `RabbitMQ did not say whether there is a queue ${queue}: without one, the replay pauses`;
+  return undefined;
+}
+
 export const ReplayPreview = z
   .object({
     matched: count,
@@ -67,6 +75,12 @@ export const ReplayPreview = z
       .array(Event)
       .max(REPLAY_SAMPLE_MAX)
       .describe('The first ones, in the order of their acceptance; of those that were counted.'),
+    queue_state: z
+      .enum(['exists', 'missing', 'unknown'])
+      .nullable()
+      .describe(
+        'Whether RabbitMQ has the queue now. `missing`: the replay would be refused. `unknown`: RabbitMQ is away, or did not answer soon. Null without `queue`.',
+      ),
   })
   .meta({ id: 'ReplayPreview', description: 'What a replay would publish.' });
 

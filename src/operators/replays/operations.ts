@@ -19,7 +19,14 @@ import {
   MAX_OPEN_REPLAYS,
   previewReplay,
 } from './changes.queries.ts';
-import { REPLAY_SAMPLE_MAX, Replay, ReplayDetail, ReplayPreview, SKIPS_SHOWN_MAX } from './contract.ts';
+import {
+  queueNotice,
+  REPLAY_SAMPLE_MAX,
+  Replay,
+  ReplayDetail,
+  ReplayPreview,
+  SKIPS_SHOWN_MAX,
+} from './contract.ts';
 import { ReplayOrder } from './order.contract.ts';
 import { findReplay, listSkips, replays } from './queries.ts';
 import { onlySource, requireVisible, selectByIds } from './scope.operations.ts';
@@ -37,15 +44,20 @@ export const replaysList = apiList(
   { answer: 'A page of replays.' },
 );
 
+/** Whether the broker has this queue; undefined if it does not say soon. Never rejects. */
+export type HasQueue = (queue: string) => Promise<boolean | undefined>;
+
 export function createReplayOperations({
   connection,
+  hasQueue,
 }: {
   connection: Pick<DatabaseConnection, 'db'>;
+  hasQueue: HasQueue;
 }): readonly Operation[] {
   return [
     listOperation(replaysList, connection),
     readOperation(connection),
-    createOperation(),
+    createOperation(hasQueue),
     changeOperation('pause', 'Publish no more of it until it is resumed'),
     changeOperation('resume', 'Go on where it was paused'),
     changeOperation('cancel', 'End it; what is left of it in the outbox goes'),
@@ -69,14 +81,14 @@ function readOperation({ db }: Pick<DatabaseConnection, 'db'>): Operation {
   });
 }
 
-function createOperation(): Operation {
+function createOperation(hasQueue: HasQueue): Operation {
   return defineAction({
     id: 'createReplay',
     path: '/replays',
     tag: 'Replays',
     summary: 'Publish events again',
     description:
-      'Takes ids of events, or a filter: then all events that match now. A copy has the id, sequence and time of its event, and the headers `replay` and `replayed_by`. A copy never overtakes a live event of its job, and never delays one. With `dry_run` nothing is published or recorded. An `Idempotency-Key` of a dry run cannot be used for the replay itself.',
+      'Takes ids of events, or a filter: then all events that match now. A copy has the id, sequence and time of its event, and the headers `replay` and `replayed_by`. A copy never overtakes a live event of its job, and never delays one. With `dry_run` nothing is published or recorded. A queue that RabbitMQ does not have is a 409 `no_such_queue`. An `Idempotency-Key` of a dry run cannot be used for the replay itself.',
     role: 'operator',
     body: ReplayOrder,
     namesOthers: true,
@@ -89,7 +101,12 @@ function createOperation(): Operation {
         body.filter === undefined
           ? await selectByIds(trx, body.event_ids ?? [], caller)
           : { selection: { filter: body.filter }, sources: scopeOf(caller, body.filter.source) };
-      if (body.dry_run) return { status: 200, body: await previewReplay(trx, request, REPLAY_SAMPLE_MAX) };
+      const asked = stateOf(body.queue, hasQueue); // meanwhile the events are counted
+      if (body.dry_run) {
+        const found = await previewReplay(trx, request, REPLAY_SAMPLE_MAX);
+        return { status: 200, body: { ...found, queue_state: await asked } };
+      }
+      requireQueue(body.queue, await asked);
       const made = await createReplay(trx, {
         ...request,
         queue: body.queue ?? null,
@@ -121,6 +138,21 @@ function createOperation(): Operation {
       return { status: 202, body: made };
     },
   });
+}
+
+type QueueState = z.output<typeof ReplayPreview>['queue_state'];
+
+async function stateOf(queue: string | undefined, hasQueue: HasQueue): Promise<QueueState> {
+  if (queue === undefined) return null;
+  const isThere = await hasQueue(queue);
+  if (isThere === undefined) return 'unknown';
+  return isThere ? 'exists' : 'missing';
+}
+
+/** One that may be there is taken: without it, the replay pauses. @throws ApiError 409 */
+function requireQueue(queue: string | undefined, state: QueueState): void {
+  const notice = queue !== undefined && state === 'missing' && queueNotice(queue, state);
+  if (notice) throw new ApiError(409, 'no_such_queue', notice);
 }
 
 function changeOperation(change: Change, summary: string): Operation {

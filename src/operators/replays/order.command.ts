@@ -20,6 +20,7 @@ import {
 import { openApi } from '../kernel/api.command.ts';
 import { COLUMNS } from '../kernel/list/columns.command.ts';
 import { filterHelp, filterOptions, readFilters } from '../kernel/list/filters.command.ts';
+import { queueNotice } from './contract.ts';
 import { printReplay, watchReplay } from './watch.command.ts';
 
 const OPTIONS = {
@@ -38,7 +39,7 @@ ${filterHelp(replayEventFilters)}
   with either:
 ${optionHelp(OPTIONS)}
 
-Exit code 1 if it was paused or cancelled, or if some events did not reach the bus.
+Exit code 1 if it was paused or cancelled, if some events did not reach the bus, or if there is no such queue.
 See also "tallyhook replays --help".`;
 
 async function run(args: string[], env: Env, io: Io): Promise<number> {
@@ -52,13 +53,16 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
   requireSomebody(io, values, 'replayed');
   const api = openApi(env, io);
   const found = await api.client.tryReplay(order, api.nextKey());
+  const isRefused = found.queue_state === 'missing';
   if (values['dry-run'] === true) {
     if (io.stdout.isTTY) show(io, found, io.say);
     else io.say(toJson(found));
-    return 0;
+    tellOfQueue(io, found, order);
+    return isRefused ? 1 : 0;
   }
   show(io, found, io.complain);
-  if (found.matched === 0 && found.matched_exactly) return 1;
+  tellOfQueue(io, found, order);
+  if (isRefused || (found.matched === 0 && found.matched_exactly)) return 1;
   if (values.yes !== true && !(await confirm(io, questionOf(found, order)))) {
     io.complain('nothing was replayed');
     return 1;
@@ -111,6 +115,11 @@ function show(
   print(matched === 0 ? none : found);
   if (matched > 0)
     print(`\n${renderTable(sample, COLUMNS.events, { width: terminalWidth(io), paint: io.paint })}\n`);
+}
+
+function tellOfQueue(io: Io, { queue_state: state }: Answers['replayPreview'], { queue = '' }: ReplayOrder) {
+  const notice = queueNotice(clean(queue), state);
+  if (notice !== undefined) io.complain(notice);
 }
 
 function questionOf(

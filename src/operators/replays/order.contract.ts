@@ -41,7 +41,7 @@ const eventId = eventIdText
   .regex(EVENT_ID, 'must be the id of an event, as default:job_7f3a:completed')
   .meta(documented({ pattern: EVENT_ID.source }));
 
-const queueName = plain(QUEUE_MAX_BYTES)
+export const queueName = plain(QUEUE_MAX_BYTES)
   .refine((name) => Buffer.byteLength(name) <= QUEUE_MAX_BYTES, `must be at most ${QUEUE_MAX_BYTES} bytes`)
   .refine((name) => SEEN_ONLY.test(name), SEEN_ONLY_FAULT)
   .refine((name) => !name.startsWith('amq.rabbitmq.'), 'is one of the broker’s own')

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { type Content, type Html, html } from '../../web/index.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
 import { renderField } from '../kernel/list/filter-form.pages.ts';
+import { DestinationList } from '../destinations/contract.ts';
 import { ApiError } from '../kernel/operation/operation.ts';
 import { hiddenFields, keyField, keyIn } from '../kernel/view/act.ts';
 import { address, eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
@@ -12,7 +13,7 @@ import { counted } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
 import { duration, utc } from '../kernel/view/times.ts';
-import { Replay, ReplayPreview } from './contract.ts';
+import { queueNotice, Replay, ReplayPreview } from './contract.ts';
 import {
   ADDRESS_MAX,
   fieldsOf,
@@ -33,14 +34,17 @@ export const newReplay: Page = get('/replays/new', ['createReplay'], (visit) =>
 
 /** @param told what is to be known of how the events were chosen */
 export async function viewReplay(visit: Visit, form: ReplayForm, told?: Content): Promise<View> {
-  const found = namesEvents(form) ? await preview(visit, form) : undefined;
+  const [found, queues] = await Promise.all([
+    namesEvents(form) ? preview(visit, form) : undefined,
+    knownQueues(visit),
+  ]);
   const isRefused = found instanceof ApiError;
   return {
     title: 'New replay',
     ...(isRefused && { status: found.status }),
     body: html`<p>Publishes events again, with their original ids. Subscribers recognize the copies by the header <code>replay</code>.</p>
 ${told}
-${renderForm(form, visit)}
+${renderForm(form, visit, queues)}
 <section id="preview" aria-live="polite" aria-label="What it would publish">${
       found === undefined
         ? html`<p class="empty">Enter event ids or choose filters to see what would be published.</p>`
@@ -69,7 +73,13 @@ async function preview({ calls }: Visit, form: ReplayForm): Promise<Preview | Ap
   }
 }
 
-function renderForm(form: ReplayForm, { sources }: Visit): Html {
+/** None where RabbitMQ is not asked, or did not answer. */
+async function knownQueues({ calls }: Visit): Promise<readonly string[]> {
+  if (!calls.may('listDestinations')) return [];
+  return (await calls.call('listDestinations', DestinationList)).queues;
+}
+
+function renderForm(form: ReplayForm, { sources }: Visit, queues: readonly string[]): Html {
   const { values, eventIds, queue, rate, note } = form;
   const field = (name: string) => renderField(name, { filters: replayEventFilters, values, sources });
   const isMoreSet = MORE.some((name) => values[name] !== undefined);
@@ -81,7 +91,8 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
 <label>Event ids, one per line <textarea name="event_ids" rows="3" cols="60" spellcheck="false">${eventIds.join('\n')}</textarea></label></details>
 <fieldset><legend>Options</legend>
 <div class="filters">
-<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: the exchange" spellcheck="false" autocomplete="off"></label>
+<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: the exchange" spellcheck="false" autocomplete="off" list="queues"></label>
+<datalist id="queues">${queues.map((name) => html`<option value="${name}"></option>`)}</datalist>
 <label>Copies per second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"></label>
 <label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="shown with the replay"></label>
 </div></fieldset>
@@ -92,18 +103,32 @@ function renderForm(form: ReplayForm, { sources }: Visit): Html {
 const FIRST = ['source', 'kind', 'job_id', 'from', 'to'];
 const MORE = Object.keys(replayEventFilters).filter((name) => !FIRST.includes(name));
 
+/** In the words of the API's refusal. */
+function renderQueueNotice({ queue_state: known }: Preview, { queue }: ReplayForm): Content {
+  const notice = queue === undefined ? undefined : queueNotice(queue, known);
+  if (notice === undefined) return undefined;
+  return html`<div class="notice ${known === 'missing' ? 'bad' : 'warn'}"><p>${capitalized(notice)}.</p></div>`;
+}
+
+const capitalized = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
 function renderPreview(found: Preview, form: ReplayForm): Content {
   const { matched, matched_exactly: isExact, sample, matched_before: to } = found;
   const amount = counted(matched, 'event', isExact);
-  if (matched === 0 && isExact) return html`<p class="empty">No events match.</p>`;
+  if (matched === 0 && isExact)
+    return html`${renderQueueNotice(found, form)}<p class="empty">No events match.</p>`;
   const { filter } = orderOf(form);
   const bounded = filter && { ...filter, ...(to !== null && { to }) };
   const rate = Number(form.rate ?? REPLAY_RATE_DEFAULT);
   const least = isExact ? 'about' : 'at least';
   return html`<h2>${amount}</h2>
+${renderQueueNotice(found, form)}
 <p>${to !== null && html`Accepted before ${utc(to)} UTC; later ones are not included. `}To ${whereOf(form.queue)}, in ${least} ${duration(Math.max(1_000, (matched / rate) * 1_000))}.</p>
-<form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
-<p class="actions"><button class="main">Replay ${isExact ? '' : 'at least '}${counted(matched, 'event')} to ${whereOf(form.queue)}</button></p></form>
+${
+  found.queue_state !== 'missing' &&
+  html`<form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
+<p class="actions"><button class="main">Replay ${isExact ? '' : 'at least '}${counted(matched, 'event')} to ${whereOf(form.queue)}</button></p></form>`
+}
 ${renderTable({ caption: matched > sample.length ? `The first ${sample.length} of them` : 'All of them', columns: EVENT_COLUMNS, items: sample, empty: 'None found so far: there are many to look through.' })}`;
 }
 

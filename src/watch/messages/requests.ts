@@ -5,6 +5,8 @@ import { lookup as systemLookup } from 'node:dns';
 import { type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
+import { connectionFault } from '../../base/net/connection-fault.ts';
+import { limitLookups } from '../../base/net/lookups.ts';
 import { version } from '../../base/version.ts';
 import type { Content } from './forms.ts';
 
@@ -23,9 +25,9 @@ const ANSWER_MAX_BYTES = 16 * 1024;
 const RETRY_AFTER_MAX_MS = 60 * 60 * 1_000;
 /**
  * libuv looks names up in 4 threads, and Postgres' and RabbitMQ's names in the same. A name whose servers are silent takes one for 10 s
- * and more: one is always left for the others.
+ * and more. The management API (base/amqp/management-api.ts) may take one more: one is always left for the others.
  */
-const LOOKUPS_MAX = 3;
+const LOOKUPS_MAX = 2;
 
 /**
  * By Node's own agent and not undici's: with NODE_USE_ENV_PROXY it goes through the proxy that HTTPS_PROXY names.
@@ -51,7 +53,7 @@ export function createSend({
       if (signal.aborted) return undefined;
       return {
         isTaken: false,
-        error: timeout.aborted ? `no answer within ${timeoutMs / 1_000} s` : reasonOf(error),
+        error: timeout.aborted ? `no answer within ${timeoutMs / 1_000} s` : connectionFault(error),
       };
     }
   };
@@ -109,34 +111,4 @@ function readRetryAfter(value: string | undefined): number | undefined {
   if (value === undefined) return undefined;
   const ms = /^\d{1,9}$/.test(value) ? Number(value) * 1_000 : Date.parse(value) - Date.now();
   return Number.isNaN(ms) ? undefined : Math.min(Math.max(0, ms), RETRY_AFTER_MAX_MS);
-}
-
-/** By the code alone: Node's messages name the host. */
-function reasonOf(error: unknown): string {
-  const { code } = (error ?? {}) as { code?: unknown };
-  const known = typeof code === 'string' && /^[A-Z0-9_]{1,64}$/.test(code) ? code : undefined;
-  if (known === undefined) return 'the connection failed';
-  if (known === 'ENOTFOUND' || known === 'EAI_AGAIN') return `its name has no address (${known})`;
-  if (known === 'ECONNREFUSED') return `nothing listens there (${known})`;
-  if (known.startsWith('HPE_')) return `it does not speak HTTP (${known})`;
-  if (/TLS|SSL|CERT|SIGNATURE|ISSUER|^EPROTO$/.test(known)) return `TLS failed (${known})`;
-  return `the connection failed (${known})`;
-}
-
-/** Those beyond `max` wait. */
-export function limitLookups(lookup: LookupFunction, max: number): LookupFunction {
-  const waiting: (() => void)[] = [];
-  let running = 0;
-  return (hostname, options, callback) => {
-    const run = () => {
-      running += 1;
-      lookup(hostname, options, (...found) => {
-        running -= 1;
-        waiting.shift()?.();
-        callback(...found);
-      });
-    };
-    if (running < max) run();
-    else waiting.push(run);
-  };
 }

@@ -26,6 +26,7 @@ const NOUNS = [
   'replays',
   'stats',
   'sources',
+  'destinations',
   'export',
   'live',
   'forward',

@@ -30,6 +30,7 @@ const COMMANDS = [
     'events',
     'publications',
     'stats',
+    'destinations',
     'sources',
     'console',
     'live',

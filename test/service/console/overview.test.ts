@@ -3,9 +3,9 @@
 import { expect, test } from 'vitest';
 import { visitConsole } from '../../support/console.ts';
 import { untilNonePending } from '../../support/facts.ts';
-import { operators } from '../../support/operators.ts';
 import { addWaiting } from '../../support/outbox-rows.ts';
 import { addEntry } from '../../support/relay.ts';
+import { replayToNobody } from '../../support/replays.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
 import { until } from '../../support/until.ts';
@@ -146,9 +146,7 @@ test('a replay that stopped by itself needs a decision, and its copies are left 
   await using relay = await startTestService();
   await deliver(relay.webhooks, completed(newJobId()));
   await untilNonePending(relay.database);
-  const api = await operators(relay);
-  const order = { filter: { source: 'default' }, queue: 'no-such-queue', note: 'a test' };
-  expect((await api.post('/replays', order)).status).toBe(202);
+  await replayToNobody(relay.database, { filter: { source: 'default' } });
   const visit = await visitConsole(relay);
   const { links } = await until(
     'the replay is paused, since its queue is not there',

@@ -115,6 +115,7 @@ const CALLS: Readonly<Record<string, readonly [Call, ...Call[]]>> = {
     get('/search'),
   ],
   'GET /replicas': [get('/replicas')],
+  'GET /destinations': [get('/destinations')],
   'GET /sizes': [get('/sizes')],
   'GET /export': [get('/export?list=deliveries&format=ndjson'), get('/export?list=jobs&format=csv')],
   'GET /live': [

@@ -5,6 +5,7 @@ import { createTestDatabase, type TestDatabase } from '../../support/database.ts
 import { holdOutbox } from '../../support/ledger.ts';
 import { operators, type Operators } from '../../support/operators.ts';
 import { orderOne } from '../../support/orders.ts';
+import { replayToNobody } from '../../support/replays.ts';
 import { completed, deliver, failed, newJobId, progress } from '../../support/sender.ts';
 import { startTestService } from '../../support/service.ts';
 
@@ -155,24 +156,21 @@ test('each replay that had to do with a job is in its story, page by page, and n
   for (const id of [job, other]) await deliver(service.webhooks, completed(id));
   await bus.received(2);
   await expect.poll(() => database.query(`select from ${OUTBOX}`)).toEqual([]);
-  const replayed = async (of: string, rest: object, state: string) => {
-    const { body } = await api.post<{ id: string }>('/replays', {
-      event_ids: [`default:${of}:completed`],
-      ...rest,
-    });
-    await expect
-      .poll(async () => (await api.get<{ state: string }>(`/replays/${body.id}`)).body.state)
-      .toBe(state);
+  const untilIs = (id: string, state: string) =>
+    expect.poll(async () => (await api.get<{ state: string }>(`/replays/${id}`)).body.state).toBe(state);
+  const replayed = async (of: string) => {
+    const order = { event_ids: [`default:${of}:completed`] };
+    const { body } = await api.post<{ id: string }>('/replays', order);
+    await untilIs(body.id, 'finished');
     return body.id;
   };
-  await replayed(other, {}, 'finished');
-  const made = [
-    await replayed(job, {}, 'finished'),
-    await replayed(job, {}, 'finished'),
-    await replayed(job, { queue: 'nobody' }, 'paused'),
-  ];
+  await replayed(other);
+  const made = [await replayed(job), await replayed(job)];
+  const lost = await replayToNobody(database, { ids: [`default:${job}:completed`], createdBy: 'Ada' });
+  await untilIs(lost.id, 'paused');
+  made.push(lost.id);
   await database.query('update deliveries set body = null where job_id = $1', [job]);
-  made.push(await replayed(job, {}, 'finished'));
+  made.push(await replayed(job));
   // Two at the same time: their ids tell them apart.
   await database.query(
     `update replays set created_at = (select created_at from replays where id = $1) where id = $2`,

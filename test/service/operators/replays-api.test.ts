@@ -228,10 +228,10 @@ it('what it did is in the operator log', async ({ running }) => {
   const { service } = running;
   const source = newSource();
   const api = await operators(service, { name: 'Ada' });
-  await seedEvents(service.database, 2, { source });
+  await seedEvents(service.database, 60, { source });
   const { body } = await api.post<Shown>('/replays', {
     filter: { source },
-    queue: 'nobody',
+    queue: running.bus.queue,
     rate_per_second: 1,
   });
   for (const change of ['pause', 'resume', 'cancel', 'cancel']) {
@@ -251,7 +251,7 @@ it('what it did is in the operator log', async ({ running }) => {
   expect(log.items.at(-1)).toMatchObject({
     actor: 'Ada',
     source,
-    detail: { filter: { source }, matched: 2, queue: 'nobody', rate_per_second: 1 },
+    detail: { filter: { source }, matched: 60, queue: running.bus.queue, rate_per_second: 1 },
   });
 });
 
@@ -345,10 +345,10 @@ it('replays are listed newest first, page by page, and by their state', async ({
   const { service } = running;
   const source = newSource();
   const api = await operators(service, { role: 'operator', sources: [source] });
-  await seedEvents(service.database, 1, { source });
+  await seedEvents(service.database, 60, { source });
   const made: string[] = [];
   for (let count = 0; count < 5; count++) {
-    const { body } = await api.post<Shown>('/replays', { filter: { source }, queue: 'nobody' });
+    const { body } = await api.post<Shown>('/replays', { filter: { source }, rate_per_second: 1 });
     made.unshift(body.id);
   }
   await api.post(`/replays/${made[1]}/cancel`);
@@ -372,7 +372,8 @@ it('a token that is limited to sources replays, sees and changes nothing beyond 
   const limited = await operators(service, { role: 'operator', sources: [source] });
   const all = await operators(service, { role: 'operator' });
   const [own] = await seedEvents(service.database, 3, { source });
-  const [foreign] = await seedEvents(service.database, 3, { source: other });
+  const foreigners = await seedEvents(service.database, 60, { source: other });
+  const [foreign] = foreigners;
   const post = (body: object) => limited.post<Fault & Preview & Shown>('/replays', body);
 
   expect((await post({ filter: { source: other } })).status).toBe(403);
@@ -382,8 +383,9 @@ it('a token that is limited to sources replays, sees and changes nothing beyond 
   const replay = await post({ filter: { status: 'completed' } });
   expect(replay.body.counts.matched).toBe(3);
   await untilFinished(limited, replay.body.id);
-  const elsewhere = await all.post<Shown>('/replays', { event_ids: [foreign], queue: 'nobody' });
-  const everywhere = await all.post<Shown>('/replays', { filter: { status: 'completed' }, queue: 'nobody' });
+  const slowly = { rate_per_second: 1 };
+  const elsewhere = await all.post<Shown>('/replays', { event_ids: foreigners, ...slowly });
+  const everywhere = await all.post<Shown>('/replays', { filter: { status: 'completed' }, ...slowly });
   for (const { body } of [elsewhere, everywhere]) {
     expect((await limited.get(`/replays/${body.id}`)).status).toBe(403);
     expect((await limited.post(`/replays/${body.id}/cancel`)).status).toBe(403);

@@ -9,7 +9,7 @@ import { cliOf, cliWith } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { startReceiver } from '../../support/receiver.ts';
 import { connectTestDatabase } from '../../support/relay.ts';
-import { copiesInOutbox, createTestFeeder, seedEvents } from '../../support/replays.ts';
+import { copiesInOutbox, createTestFeeder, replayToNobody, seedEvents } from '../../support/replays.ts';
 import { startTestService } from '../../support/service.ts';
 
 async function start() {
@@ -151,8 +151,8 @@ test('the command line says "at least" where not all were counted', async () => 
   await using service = await startTestService();
   const cli = await cliOf(service, { role: 'operator' });
   const [id = ''] = await seedEvents(service.database, 1);
-  const run = await cli.run('replay', id, '--queue', 'nobody', '--yes');
-  const { id: replay } = JSON.parse(run.stdout) as { id: string };
+  const { id: replay } = await replayToNobody(service.database, { ids: [id] });
+  const run = await cli.run('replays', 'watch', replay);
   expect(run.code).toBe(1);
   expect(JSON.parse(run.stdout)).toMatchObject({ state: 'paused', matched_exactly: true });
   await service.database.query('update replays set matched_exactly = false, matched = 1000000');

@@ -9,6 +9,7 @@ import { FOUND } from '../../../src/operators/search/command.ts';
 import { groupColumns } from '../../../src/operators/kernel/group/group.command.ts';
 import { FAILURE_COLUMNS } from '../../../src/operators/quarantine/command.ts';
 import { NOT_YET } from '../../../src/operators/incidents/command.ts';
+import { DESTINATIONS } from '../../../src/operators/destinations/command.ts';
 import { REPLICAS } from '../../../src/operators/replicas/command.ts';
 import { SKIP_COLUMNS } from '../../../src/operators/replays/command.ts';
 import { shownTables, SIZES } from '../../../src/operators/sizes/command.ts';
@@ -65,6 +66,7 @@ const TABLES = {
   'alerts: not an incident yet': table(rows.conditions, NOT_YET),
   'replays list': table(rows.replays, COLUMNS.replays),
   'replays show': table(rows.skips, SKIP_COLUMNS),
+  destinations: table(rows.destinations, DESTINATIONS),
   replicas: table(rows.replicas, REPLICAS),
   sizes: table(shownTables(rows.sizes), SIZES),
   log: table(rows.operatorLog, COLUMNS['operator-log']),

@@ -14,7 +14,7 @@ test.for([[[]], [['unknown']], [['subscribe']], [['subscribe', '']]])(
     expect({ status, stdout, stderr }).toEqual({
       status: 2,
       stdout: '',
-      stderr: 'usage: PASSWORD=… rabbitmq.sh publish | subscribe QUEUE [KINDS] | monitor\n',
+      stderr: 'usage: PASSWORD=… rabbitmq.sh publish | subscribe QUEUE [KINDS] | monitor | look\n',
     });
   },
 );

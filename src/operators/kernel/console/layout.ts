@@ -28,6 +28,7 @@ const NAVIGATION: readonly (readonly Entry[])[] = [
     { href: '/console/events', name: 'Events', needs: 'listEvents' },
     { href: '/console/publications', name: 'Publications', needs: 'listPublications' },
     { href: '/console/sources', name: 'Sources', needs: 'listSources' },
+    { href: '/console/destinations', name: 'Destinations', needs: 'listDestinations' },
   ],
   [
     { href: '/console/tokens', name: 'Tokens', needs: 'listTokens' },
