@@ -58,14 +58,14 @@ describeInBrowser('acting on lists', (open) => {
 
       // Without a tick nothing is chosen, and nothing is made of it.
       await page.goto('/console/events');
-      await press(page, 'Replay the chosen ones …');
-      expect(await heading(page)).toBe('Nothing was chosen');
+      await press(page, 'Replay selected …');
+      expect(await heading(page)).toBe('Nothing was selected');
       await opened.faults();
 
       await page.goto('/console/events');
       expect(await main(page)).toContain('To replay all that match, choose a filter.');
       for (const job of jobs.slice(0, 2)) await page.getByLabel(`Choose default:${job}:completed`).check();
-      await press(page, 'Replay the chosen ones …');
+      await press(page, 'Replay selected …');
       await press(page, 'Replay 2 events to the exchange');
       await bus.received(6);
       await untilNonePending(relay.database);
@@ -84,7 +84,7 @@ describeInBrowser('acting on lists', (open) => {
         .first()
         .getByRole('checkbox')
         .check();
-      await press(page, 'Replay the chosen ones …');
+      await press(page, 'Replay selected …');
       await page.getByRole('button', { name: 'Replay 1 event to the exchange' }).waitFor();
       await page.goto(`/console/publications?job_id=${jobs[0]}`);
       expect(await rowsOf(page)).toBe(3);
@@ -109,7 +109,7 @@ describeInBrowser('acting on lists', (open) => {
       await page.goto('/console/events?limit=50');
       for (const box of await page.getByRole('checkbox', { name: /^Choose default/ }).all())
         await box.check();
-      await press(page, 'Replay the chosen ones …');
+      await press(page, 'Replay selected …');
       await page.getByLabel('Why').fill('too long for an address');
       if (!javaScriptEnabled) await press(page, 'Preview');
       await expect
@@ -156,17 +156,17 @@ describeInBrowser('acting on lists', (open) => {
       await using opened = await signedIn(open, relay, { width, token: { role: 'operator' } });
       const { page } = opened;
       await page.goto('/console/outbox?state=returned');
-      const all = page.getByLabel('Choose all on this page');
+      const all = page.getByLabel('Select all on this page');
       const boxes = page.locator('tbody input[type=checkbox]');
       await all.check();
       expect(await page.locator('tbody input:checked').count()).toBe(3);
       await boxes.first().uncheck();
-      expect(await page.evaluate(`document.querySelector('[aria-label^="Choose all"]').indeterminate`)).toBe(
+      expect(await page.evaluate(`document.querySelector('[aria-label^="Select all"]').indeterminate`)).toBe(
         true,
       );
       await boxes.first().check();
       expect(await all.isChecked()).toBe(true);
-      await press(page, 'Park the chosen ones');
+      await press(page, 'Park selected');
       expect(await heading(page)).toBe('Park 3 events?');
       await page.goBack();
       await page.goto('/console/outbox?state=returned');
@@ -179,7 +179,7 @@ describeInBrowser('acting on lists', (open) => {
     await plain.page.goto('/console/outbox?state=returned');
     expect(await plain.page.getByRole('checkbox').count()).toBe(3);
     await plain.page.getByRole('checkbox').first().check();
-    await press(plain.page, 'Park the chosen ones');
+    await press(plain.page, 'Park selected');
     expect(await heading(plain.page)).toBe('Park 1 event?');
   });
 

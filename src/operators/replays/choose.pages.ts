@@ -64,9 +64,9 @@ async function eventsOf(
 }
 
 const NOTHING_TICKED: View = {
-  title: 'Nothing was chosen',
+  title: 'Nothing was selected',
   status: 400,
-  body: html`<p>Tick at least one row of the list. <a href="/console/events">Events</a>, <a href="/console/publications">publications</a></p>`,
+  body: html`<p>Select at least one row of the list. <a href="/console/events">Events</a>, <a href="/console/publications">publications</a></p>`,
 };
 
 const nothingMatches = (filters: Readonly<Record<string, string>>): View => ({

@@ -13,6 +13,6 @@ export const chooseEvent = <Item>(eventOf: (item: Item) => string): Column<Item>
 
 export const replayChosen = (table: Content, all: Content): Html =>
   html`<form method="post" action="/console/replays/choose"><input type="hidden" name="of" value="ticks">${table}
-<p class="actions"><button>Replay the chosen ones …</button>${all}</p></form>`;
+<p class="actions"><button>Replay selected …</button>${all}</p></form>`;
 
 export const CHOOSE_A_FILTER: Content = html` <span class="hint">To replay all that match, choose a filter.</span>`;

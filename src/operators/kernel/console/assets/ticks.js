@@ -12,7 +12,7 @@ export function offerAll() {
 function offer(table, boxes) {
   const all = document.createElement('input');
   all.type = 'checkbox';
-  all.setAttribute('aria-label', 'Choose all on this page');
+  all.setAttribute('aria-label', 'Select all on this page');
   all.autocomplete = 'off';
   const head = table.tHead.rows[0].cells[boxes[0].closest('td').cellIndex];
   // On a narrow screen a list has no head that can be seen.
@@ -27,7 +27,7 @@ function offer(table, boxes) {
   };
   all.addEventListener('change', () => {
     for (const box of boxes) box.checked = all.checked;
-    say(`${show()} chosen`);
+    say(`${show()} selected`);
   });
   table.addEventListener('change', ({ target }) => target !== all && show());
   // The browser keeps ticks over a reload and over going back.
