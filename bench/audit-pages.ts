@@ -24,10 +24,12 @@ export function pagesToAsk({ source, jobId, deliveryId, eventId }: Shown): reado
     '?range=7d',
     `/search?${query({ q: jobId.slice(0, 6) })}`,
     `/search?${query({ q: deliveryId })}`,
+    `/search?${query({ q: jobId.slice(6, 12).toUpperCase() })}`,
     '/jobs',
     '/jobs?state=stuck',
     `/job?${query({ source, job_id: jobId })}`,
     '/deliveries',
+    '/deliveries?limit=100',
     '/deliveries?outcome=quarantined',
     '/deliveries?from=24h',
     `/deliveries/${deliveryId}`,
@@ -42,11 +44,13 @@ export function pagesToAsk({ source, jobId, deliveryId, eventId }: Shown): reado
     '/replays',
     '/replays/new?kind=failed',
     '/sources',
+    '/destinations',
     `/source?${query({ name: source })}`,
     '/live',
     '/tokens',
     '/sessions',
     '/operator-log',
+    '/docs/operators',
   ];
 }
 
