@@ -187,7 +187,8 @@ describe('the write queue', () => {
     ['deliveries', { WRITE_QUEUE_DELIVERIES: '4' }, 4, 0, 'full'],
     ['bytes', { WRITE_QUEUE_BYTES: String(1024 * 1024), BODY_LIMIT_BYTES: '300000' }, 4, 250_000, 'room'],
   ] as const)('when it is full in %s, the answer is 503 at once', async ([, env, fits, pad, queue]) => {
-    await using relay = await startTestService({ env });
+    // A slow machine needs a while until all of them wait; a share of the deadline is how long they may.
+    await using relay = await startTestService({ env: { ...env, ANSWER_DEADLINE_MS: '9500' } });
     await using holder = await openTransaction(relay.database);
     await holder.query('lock table jobs in access exclusive mode');
     const content = () => completed(newJobId(), { pad: 'x'.repeat(pad) });
