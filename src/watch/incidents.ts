@@ -134,10 +134,12 @@ begun as (
     id uuid, condition text, subject text, severity text, summary text, began float8, waited bigint, decided text[])
 ),
 changed as (
-  update incidents i set ended_at = to_timestamp(k.ended / 1000), events_waited = k.waited, decided_by = k.decided
-  from fence, jsonb_to_recordset($5::jsonb) as k (id uuid, ended float8, waited bigint, decided text[])
+  update incidents i set ended_at = to_timestamp(k.ended / 1000), events_waited = k.waited, decided_by = k.decided,
+    summary = coalesce(k.summary, i.summary)
+  from fence, jsonb_to_recordset($5::jsonb) as k (id uuid, ended float8, waited bigint, decided text[], summary text)
   where i.id = k.id and i.ended_at is null
-    and (k.ended is not null or (i.events_waited, i.decided_by) is distinct from (k.waited, k.decided))
+    and (k.ended is not null
+      or (i.events_waited, i.decided_by, i.summary) is distinct from (k.waited, k.decided, coalesce(k.summary, i.summary)))
 ),
 told as (
   insert into incident_messages (id, incident_id, moment, channel, due_at)
@@ -199,10 +201,11 @@ export async function writeIncidents(
       })),
     ),
     JSON.stringify(
-      known.map(({ incident, endedMs, waited }) => ({
+      known.map(({ incident, endedMs, waited, summary }) => ({
         id: incident,
         ended: endedMs,
         waited,
+        summary,
         decided: [...(decided.get(incident) ?? [])],
       })),
     ),

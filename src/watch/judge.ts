@@ -34,7 +34,12 @@ export type Judged = {
   readonly memory: Memory;
   readonly begun: readonly Begun[];
   /** All that were incidents before. `endedMs`: null while it goes on. */
-  readonly known: readonly (Sighting & { readonly incident: string; readonly endedMs: number | null })[];
+  readonly known: readonly (Sighting & {
+    readonly incident: string;
+    readonly endedMs: number | null;
+    /** What is so now. Null: it is not so, and what was said last stands. */
+    readonly summary: string | null;
+  })[];
 };
 
 export function judge(options: {
@@ -68,6 +73,9 @@ export function judge(options: {
     incident: sighting.incident ?? ids.get(keyOf(sighting)) ?? null,
   }));
 
+  const summaries = new Map(
+    seenNow.flatMap(({ now }) => (now.isSo === true ? [[keyOf(now), now.summary] as const] : [])),
+  );
   const isPresent = new Set(present.map(keyOf));
   const absent = memory.seen.filter((sighting) => !isPresent.has(keyOf(sighting)));
   const goingOn = absent.filter((sighting) => sighting.incident !== null && !isOver(sighting));
@@ -75,7 +83,8 @@ export function judge(options: {
     const { incident } = sighting;
     if (incident === null || begun.some(({ id }) => id === incident)) return [];
     const hasEnded = !isPresent.has(keyOf(sighting)) && isOver(sighting);
-    return [{ ...sighting, incident, endedMs: hasEnded ? sighting.lastMs : null }];
+    const summary = summaries.get(keyOf(sighting)) ?? null;
+    return [{ ...sighting, incident, endedMs: hasEnded ? sighting.lastMs : null, summary }];
   });
   return { memory: { seen: [...present, ...goingOn] }, begun, known };
 }

@@ -19,8 +19,8 @@ type Variables = Readonly<Record<string, string>>;
 export type RunningCommand = AsyncDisposable & {
   readonly stdout: () => string;
   readonly stderr: () => string;
-  /** Sends it a signal, as far as it listens for that. */
-  readonly signal: (name: NodeJS.Signals) => void;
+  /** Sends it a signal. @returns whether it listens for that */
+  readonly signal: (name: NodeJS.Signals) => boolean;
   /** With the exit code. */
   readonly exited: Promise<number>;
 };
@@ -95,13 +95,14 @@ export function startCommand(
         () => true,
         () => true,
       );
-      // It may not listen for signals yet.
-      while (!(await Promise.race([ended, sleep(SIGNAL_MS, false)]))) signal('SIGINT');
+      // It may not listen for signals yet. A second one would end it before it has given back what it holds.
+      let isHeard = false;
+      while (!(await Promise.race([ended, sleep(SIGNAL_MS, false)]))) isHeard ||= signal('SIGINT');
     },
   };
 }
 
-/** Between two signals to a command that has not ended. */
+/** Between two signals to a command that does not listen yet. */
 const SIGNAL_MS = 20;
 
 async function onTerminal(
@@ -131,7 +132,7 @@ function call(
   };
   const exited = Promise.race([run(args, { ...NO_LOCAL_RUN, ...env }, createIo(host)), exit]);
   exited.catch(() => {});
-  return { exited, signal: (name) => void signals.emit(name, name) };
+  return { exited, signal: (name) => signals.emit(name, name) };
 }
 
 /** A stream that keeps what is written to it. */

@@ -22,6 +22,7 @@ const MAY_BE_MISSING = [
   'remaining',
   'total',
   'waits',
+  'is_held',
   'matched_before',
   'queue_state',
   'loss',

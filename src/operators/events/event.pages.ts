@@ -71,7 +71,7 @@ const renderEventFacts = (event: Event): Content =>
     ['Routing key', id(event.published_to?.routing_key)],
   ]);
 
-function renderPublications({ id: eventId, publications }: Event): Content {
+function renderPublications({ id: eventId, source, job_id: jobId, publications }: Event): Content {
   return html`${renderTable({
     caption: 'Publications of this event, newest first',
     columns: [
@@ -95,7 +95,7 @@ function renderPublications({ id: eventId, publications }: Event): Content {
       { head: 'Queue', cell: ({ queue }) => id(queue), isOptional: true },
     ],
     items: publications,
-    empty: html`Not published yet: it waits in <a href="/console/outbox">the outbox</a>.`,
+    empty: html`Not published yet: <a href="${address('/console/outbox', { source, job_id: jobId })}">the outbox</a> says what it waits for.`,
   })}${
     publications.length === PUBLICATIONS_SHOWN_MAX &&
     html`<p><a href="${address('/console/publications', { event_id: eventId })}">All publications of this event</a></p>`

@@ -5,11 +5,12 @@ import { type Content, type Html, html } from '../../web/index.ts';
 import type { Calls } from '../kernel/console/calls.ts';
 import { orderHref } from '../kernel/order/selection.pages.ts';
 import { forOperators } from '../kernel/view/for-operators.ts';
+import { address } from '../kernel/view/links.ts';
 import { publicationState } from '../kernel/view/states.ts';
 import { seen } from '../kernel/view/texts.ts';
 import type { EventDetail } from './contract.ts';
 
-type Held = Pick<EventDetail, 'id' | 'publication' | 'published_to'>;
+type Held = Pick<EventDetail, 'id' | 'source' | 'job_id' | 'publication' | 'published_to'>;
 
 export const isHeldBack = (publication: string): boolean =>
   publication === 'returned' || publication === 'parked';
@@ -17,12 +18,13 @@ export const isHeldBack = (publication: string): boolean =>
 export const retryLink = (id: string): Html =>
   html`<a href="${orderHref('outbox/retry', { ids: id })}">Retry …</a>`;
 
-export function renderHeldBack({ id, publication, published_to: to }: Held, { may }: Calls): Content {
+export function renderHeldBack(event: Held, { may }: Calls): Content {
+  const { id, source, job_id: jobId, publication, published_to: to } = event;
   if (!isHeldBack(publication)) return undefined;
   return html`<div class="notice warn">${
     publication === 'returned'
-      ? html`<p>${publicationState(publication)}: no queue was bound for its routing key, so no subscriber got it.</p>${to && renderBinding(to)}`
-      : html`<p>${publicationState(publication)}: later events of its job wait behind it.</p>`
+      ? html`<p>${publicationState(publication)}: no queue was bound for its routing key when it was sent.</p>${to && renderBinding(to)}`
+      : html`<p>${publicationState(publication)}: later events of its job wait behind it. <a href="${address('/console/outbox', { source, job_id: jobId })}">The outbox</a> says why.</p>`
   }${
     may('retryEntries')
       ? html`<p class="actions"><a class="button" href="${orderHref('outbox/retry', { ids: id })}">Retry …</a></p>`

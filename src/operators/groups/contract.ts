@@ -51,6 +51,9 @@ export const OutboxGroups = z
   })
   .meta({ id: 'OutboxGroups', description: 'What waits in the outbox, the largest group first.' });
 
+/** The reason of entries without an error: they wait for their turn, for RabbitMQ, or behind an earlier event of their job. */
+export const NO_ATTEMPT_FAILED = 'no attempt has failed';
+
 export const QuarantineGroups = z
   .object({ items: z.array(z.object(group)).max(GROUPS_MAX), ...rest })
   .meta({ id: 'QuarantineGroups', description: 'What is in quarantine, the largest group first.' });

@@ -17,6 +17,11 @@ export const Job = z
     completed_at: timestamp.nullable(),
     failed_at: timestamp.nullable(),
     terminal_at: timestamp.nullable(),
+    is_held: z
+      .boolean()
+      .describe(
+        'An event of it could not be published so far, and its later ones wait behind that one: see its story.',
+      ),
     error_code: z.string().nullable().optional().describe('Of its failure.'),
     duration_ms: z
       .int()
@@ -60,6 +65,12 @@ export const jobColumns = columnsOf<Job>()({
     look: 'percent',
     // A completed job has often told of less than 100 %: its last progress would say that it is not complete.
     of: ({ completed_at: end, highest_progress: percent }) => (end === null ? percent : null),
+  },
+  is_held: {
+    head: 'bus',
+    look: 'word',
+    isRare: true,
+    of: ({ is_held: isHeld }) => (isHeld === true ? 'held back' : null),
   },
   error_code: { head: 'error', look: 'name', isRare: true },
   last_seen_at: { head: 'last heard of', look: 'age', isMinor: true },

@@ -22,7 +22,7 @@ export type JobFilters = Scoped<typeof jobFilters>;
 const spec: ListSpec<Job> = {
   table: 'jobs',
   row: sql`t.source, t.job_id, t.last_status, t.highest_progress, t.first_seen_at, t.last_seen_at, t.completed_at,
-    t.failed_at, least(t.completed_at, t.failed_at) as terminal_at`,
+    t.failed_at, t.is_held, least(t.completed_at, t.failed_at) as terminal_at`,
   columns: shownColumns<Job>({
     source: 'column',
     job_id: 'column',
@@ -32,6 +32,7 @@ const spec: ListSpec<Job> = {
     last_seen_at: 'time',
     completed_at: 'time',
     failed_at: 'time',
+    is_held: 'column',
     terminal_at: 'time',
     // By the events' key.
     error_code: sql`case when t.failed_at is not null then (

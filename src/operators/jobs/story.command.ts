@@ -1,5 +1,6 @@
 // The columns of a job's story: for each step when it was, what it was, and the details that matter.
 
+import { isDue } from '../outbox/contract.ts';
 import { count, counted, duration, time } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
 import {
@@ -92,7 +93,9 @@ function entryDetails(item: Entry): string {
   const { waits_behind: ahead } = item;
   const pending = ahead
     ? `waits for ${shortId({ ...item, ...ahead })}, which is ${ahead.state}`
-    : `due ${time(item.due_at)}`;
+    : isDue(item)
+      ? 'due now'
+      : `due ${time(item.due_at)}`;
   const due = item.state === 'pending' && pending;
   const replay = item.replay_id !== null && `replay ${item.replay_id}`;
   return joined(shortId(item), due, counted(item.attempts, 'attempt'), item.last_error, replay);

@@ -71,6 +71,7 @@ async function overview(args: string[], env: Env, io: Io): Promise<number> {
   const counts = await client.outboxCounts(query);
   if (io.stdout.isTTY) await io.put(`${depth(io, counts)}\n\n`);
   else if (counts.counts.pending > 0) io.complain(pendingLine(counts));
+  if (counts.counts.pending > 0) await complainOfBroker(client, io);
   async function* items(): AsyncGenerator<Items['outbox']> {
     for (const one of states) yield* client.each('outbox', { ...query, state: one, copies: false }, limit);
   }
@@ -78,6 +79,14 @@ async function overview(args: string[], env: Env, io: Io): Promise<number> {
   const isNone = counts.counts_complete && states.every((one) => counts.counts[one] === 0);
   if (isNone) io.complain(`nothing is ${states.join(' or ')}`);
   return isNone ? 0 : printList(io, items(), { columns: COLUMNS.outbox, noun: 'entry', limit });
+}
+
+/** What is pending has no reason of its own then. Not told to tokens that may not see it. */
+async function complainOfBroker({ conditions }: ReturnType<typeof openApi>['client'], io: Io): Promise<void> {
+  const { items } = await conditions().catch(() => ({ items: [] as Answers['conditions']['items'] }));
+  const away = items.find(({ name, is_so: isSo }) => name === 'broker-away' && isSo === true);
+  if (away !== undefined)
+    io.complain(`${away.summary} What is pending waits for RabbitMQ, and goes on by itself.`);
 }
 
 const ageOf = ({ oldest_pending_at: oldestAt }: Answers['outboxCounts']) =>

@@ -84,6 +84,7 @@ export type Entry = z.infer<typeof Entry>;
 
 /** Of an entry, of this service or another version of it. */
 type Waiting = Pick<Entry, 'source' | 'job_id' | 'last_error'> & {
+  readonly state: string;
   readonly waits_behind?: { readonly event_id: string; readonly state: string } | null | undefined;
 };
 
@@ -94,10 +95,17 @@ export function nameOfAhead({ waits_behind: ahead, ...entry }: Waiting): string 
   return id.startsWith(prefix) ? id.slice(prefix.length) : id;
 }
 
+/** Whether its next attempt may begin: a time in the past would look like one that was missed. */
+export const isDue = ({ due_at: at }: Pick<Entry, 'due_at'>): boolean => Date.parse(at) <= Date.now();
+
+/** Of a pending event without an error and with nothing before it in its job. */
+export const NOT_TRIED = 'not tried yet';
+
 /** What it waits behind, or its last error. */
 export function whyOf(entry: Waiting): string | null {
   const { waits_behind: ahead, last_error: error } = entry;
-  return ahead ? `waits for ${nameOfAhead(entry)}, which is ${ahead.state}` : error;
+  if (ahead) return `waits for ${nameOfAhead(entry)}, which is ${ahead.state}`;
+  return error ?? (entry.state === 'pending' ? NOT_TRIED : null);
 }
 
 export const entryColumns = columnsOf<Entry>()({

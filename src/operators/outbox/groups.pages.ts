@@ -2,7 +2,7 @@
 
 import type { z } from 'zod';
 import { type Content, html } from '../../web/index.ts';
-import { OutboxGroups } from '../groups/contract.ts';
+import { NO_ATTEMPT_FAILED, OutboxGroups } from '../groups/contract.ts';
 import type { Visit } from '../kernel/console/page.ts';
 import { byIn, renderGroups } from '../kernel/group/group.pages.ts';
 import { orderHref } from '../kernel/order/selection.pages.ts';
@@ -34,6 +34,7 @@ export async function outboxGroups(
     filters: wanted,
     found,
     filterOf,
+    ...(by === 'reason' && { none: NO_ATTEMPT_FAILED }),
     before: [
       {
         head: 'State',

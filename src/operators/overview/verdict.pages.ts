@@ -84,13 +84,13 @@ function decisionsOf(situation: Situation): Line[] {
     ...entry('returned', {
       href: '/console/outbox?state=returned',
       what: `${counted(returned.count, 'event', returned.isExact)} returned`,
-      why: `no queue is bound for them. ${advice.returned}`,
+      why: `no queue was bound for them. ${advice.returned}`,
       count: returned,
     }),
     ...entry('parked', {
       href: '/console/outbox?state=parked',
       what: `${counted(parked.count, 'event', parked.isExact)} parked`,
-      why: `all attempts failed. ${advice.parked}`,
+      why: `the relay gave up, or an operator parked them. ${advice.parked}`,
       count: parked,
     }),
     ...entry(undefined, {
@@ -133,7 +133,7 @@ const BROKER = {
 function causeOf({ readiness, oldestPending }: Situation): Content {
   if (readiness.rabbitmq !== 'connected') return ': RabbitMQ does not take it';
   if (!oldestPending || (!oldestPending.waits_behind && oldestPending.last_error === null)) return undefined;
-  return html`: it ${oldestPending.waits_behind ? '' : 'was tried: '}${whyItWaits(oldestPending)}`;
+  return html`: ${oldestPending.waits_behind && 'it '}${whyItWaits(oldestPending)}`;
 }
 
 function troublesOf(situation: Situation): Line[] {

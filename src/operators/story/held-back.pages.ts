@@ -2,7 +2,7 @@
 // what subscribers know.
 
 import { type Content, type Html, html } from '../../web/index.ts';
-import { nameOfAhead } from '../outbox/contract.ts';
+import { NOT_TRIED, nameOfAhead } from '../outbox/contract.ts';
 import { address, deliveryHref, eventHref } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
 import { explained, idLink, seen } from '../kernel/view/texts.ts';
@@ -43,7 +43,7 @@ function ofEntry(entry: Entry): Html {
   const name = eventId.slice(`${source}:${job}:`.length);
   const why = ahead
     ? html`waits for ${idLink(eventHref(ahead.event_id), nameOfAhead(entry))}, which is ${state(ahead.state)}`
-    : explained(error);
+    : explained(error ?? (entry.state === 'pending' ? NOT_TRIED : null));
   return html`<li>${idLink(eventHref(eventId), name)}, ${state(entry.state)} since ${utc(since)}${why && html`: ${why}`}</li>`;
 }
 

@@ -3,6 +3,7 @@
 import { type Content, html } from '../../web/index.ts';
 import { answerOf } from '../deliveries/contract.ts';
 import { address, deliveryHref, eventHref, replayHref } from '../kernel/view/links.ts';
+import { isDue } from '../outbox/contract.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import { isPresent } from '../kernel/view/present.ts';
 import { state } from '../kernel/view/states.ts';
@@ -154,7 +155,7 @@ function ofEntry({ entry }: Item<'waiting'>, options: TimeLineOptions): Step {
 /** An event whose time has come may still have to wait behind another one of its job. */
 function dueOf(entry: Item<'waiting'>['entry'], options: TimeLineOptions): Content {
   const { waits_behind: ahead, due_at: due } = entry;
-  if (!ahead) return html`due ${utc(due)}`;
+  if (!ahead) return isDue(entry) ? 'due now' : html`due ${utc(due)}`;
   return html`waits for ${idLink(entryHref(entry), shortId(ahead.event_id, options))}, which is ${ahead.state}`;
 }
 

@@ -99,6 +99,22 @@ test('the oldest event that waits behind another one leads to that one', async (
   });
 });
 
+test('an event that was not tried says so, with no time that has passed, as a row and as a group', async () => {
+  await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
+  await deliver(relay.webhooks, completed(newJobId()));
+  const { text } = await (await visitConsole(relay)).get('/console/outbox');
+  expect(text).toMatch(/pending ?, due now/);
+  expect(text).toContain('not tried yet');
+  expect(text).toContain('no attempt has failed');
+});
+
+test('a job whose event holds the later ones back says so in the list', async () => {
+  await using relay = await startTestService();
+  await addWaiting(relay, 'parked');
+  const { text } = await (await visitConsole(relay)).get('/console/jobs');
+  expect(text).toContain('held back');
+});
+
 test('while the broker cannot be reached, the outbox says so above what waits for it', async () => {
   await using relay = await startTestService({ env: { AMQP_URL: 'amqp://127.0.0.1:1' } });
   await deliver(relay.webhooks, completed(newJobId()));

@@ -238,6 +238,27 @@ describe('what is written', () => {
     };
   };
 
+  test('says how it is now while it goes on, and at its end how it was last', async () => {
+    await using stage = await prepare();
+    const { database, write } = stage;
+    const id = randomUUID();
+    await write(judged(id));
+    const [seen] = judged(id).memory.seen;
+    const say = (summary: string | null, endedMs: number | null = null) =>
+      write({
+        memory: { seen: [] },
+        begun: [],
+        known: [{ ...seen, incident: id, endedMs, summary } as Judged['known'][number]],
+      });
+    const said = async () =>
+      (await database.query<{ summary: string }>('select summary from incidents where id = $1', [id]))[0]
+        ?.summary;
+    await say('10 deliveries contradict.');
+    expect(await said()).toBe('10 deliveries contradict.');
+    await say(null, Date.now());
+    expect(await said()).toBe('10 deliveries contradict.');
+  });
+
   test('has the most that waited in each minute', async () => {
     await using stage = await prepare();
     const { database, write, lease } = stage;

@@ -149,7 +149,7 @@ test('an error message that is cut says so, and where the rest is', () => {
 test('an event behind a parked one says what it waits for', () => {
   const waiting = rows.story.filter(({ what }) => what === 'waiting');
   expect(TABLES['jobs show'](120)).toContain('waits for failed, which is parked');
-  expect(renderTable(waiting.slice(2), STORY_COLUMNS, { width: 120 })).toContain('due 2026-');
+  expect(renderTable(waiting.slice(2), STORY_COLUMNS, { width: 120 })).toContain('due now');
 });
 
 test('where there is room, nothing is shortened', () => {

@@ -8,6 +8,7 @@ import { option, optionHelp } from '../../../terminal/options.ts';
 import { count, NOTHING } from '../../../terminal/readable.ts';
 import type { Column } from '../../../terminal/table.ts';
 import { type Answers, outboxGroupFilters, quarantineGroupFilters } from '../../client/index.ts';
+import { NO_ATTEMPT_FAILED } from '../../groups/contract.ts';
 import { openApi } from '../api.command.ts';
 import { filterHelp, filterOptions, orOf, readFilters } from '../list/filters.command.ts';
 import { colourOf, numberColumn, timeColumn } from '../list/looks.command.ts';
@@ -53,7 +54,12 @@ async function print(io: Io, { items, has_more: hasMore, complete }: Found, by: 
 
 export const groupColumns = (by: string): readonly Column<Group>[] => [
   { head: 'state', text: ({ state }) => state, colour: ({ state }) => colourOf(state ?? '') },
-  { head: by, text: ({ value }) => value ?? NOTHING, wrapTo: 24 },
+  {
+    head: by,
+    text: ({ value, state }) =>
+      value ?? (by === 'reason' && state !== undefined ? NO_ATTEMPT_FAILED : NOTHING),
+    wrapTo: 24,
+  },
   numberColumn('how many', (group) => `${count(group.count)}${group.count_is_exact ? '' : '+'}`),
   { head: '', text: ({ copies }) => (copies === true ? 'copies of replays' : ''), colour: () => 'dim' },
   timeColumn('oldest (UTC)', (group) => group.oldest_at),

@@ -25,13 +25,15 @@ type Options<G extends Group> = {
   readonly filterOf: (group: G) => Readonly<Record<string, string>>;
   readonly before?: readonly Column<G>[];
   readonly actions?: ((group: G) => Content) | undefined;
+  /** The group of those without such a value. */
+  readonly none?: string;
 };
 
 /** As many fit above a list. */
 const SHOWN_MAX = 12;
 
 export function renderGroups<G extends Group>(options: Options<G>): Content {
-  const { path, by, choices, filters, found, filterOf, before = [], actions } = options;
+  const { path, by, choices, filters, found, filterOf, before = [], actions, none = 'none' } = options;
   if (found.items.length === 0) return undefined;
   const columns: readonly Column<G>[] = [
     {
@@ -43,7 +45,7 @@ export function renderGroups<G extends Group>(options: Options<G>): Content {
     {
       head: `${by.charAt(0).toUpperCase()}${by.slice(1)}`,
       cell: (group) =>
-        html`<a href="${address(path, { ...filters, ...filterOf(group) })}">${clipped(explained(group.value) ?? 'none')}</a>`,
+        html`<a href="${address(path, { ...filters, ...filterOf(group) })}">${clipped(explained(group.value) ?? none)}</a>`,
       form: 'clip',
     },
     { head: 'Oldest (UTC)', cell: (group) => utc(group.oldest_at), form: 'brief' },

@@ -8,10 +8,14 @@ export const seen = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : spellInvisible(text);
 
 const NO_QUEUE = '312 NO_ROUTE';
+/** As a full queue with `reject-publish` does, or one that is short of a majority. */
+const NACKED = 'nacked by the broker';
 
 /** Why something was not published, on one line. The broker's own words stay in it, since filters take them. */
-export const explained = (text: string | null): string | null =>
-  text === NO_QUEUE ? `no queue is bound (${NO_QUEUE})` : (seen(text) ?? null);
+export function explained(text: string | null): string | null {
+  if (text === NO_QUEUE) return `no queue is bound (${NO_QUEUE})`;
+  return text === NACKED ? `a queue refused it (${NACKED})` : (seen(text) ?? null);
+}
 
 /** An id, in a font whose characters all differ. */
 export const id = (text: string | null | undefined): Content =>
