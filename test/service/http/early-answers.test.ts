@@ -3,6 +3,8 @@
 
 // oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
 
+import { connect } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { promisedMs } from '../../support/patience.ts';
 import { openRaw, rawPost } from '../../support/raw-http.ts';
@@ -78,6 +80,33 @@ it.for([
     });
   },
 );
+
+/** Sends for a while before it reads, as a proxy may. @returns what it then reads, and the error that ended the connection */
+async function readAfterwards(
+  port: number,
+  head: string,
+): Promise<{ text: string; error: string | undefined }> {
+  let text = '';
+  let error: string | undefined;
+  const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true }).pause();
+  const closed = new Promise<void>((resolve) => socket.on('close', () => resolve()));
+  socket.on('data', (chunk) => (text += chunk.toString('latin1')));
+  socket.on('end', () => socket.end());
+  socket.on('error', ({ message }) => (error = message));
+  socket.write(head);
+  for (let piece = 0; piece < 40; piece += 1) {
+    if (!socket.destroyed) socket.write(PIECE);
+    await sleep(5);
+  }
+  socket.resume();
+  await closed;
+  return { text, error };
+}
+
+it('an answer is not lost by a reset for a sender that still sends before it reads', async ({ relay }) => {
+  const { text, error } = await readAfterwards(relay.service.port, announced(3 * MIB));
+  expect({ status: text.slice(0, 12), error }).toEqual({ status: 'HTTP/1.1 413', error: undefined });
+});
 
 it.for([
   ['by a chunk of its own', 0, 900_000],
