@@ -7,6 +7,9 @@ import { type Content, html } from '../../../web/index.ts';
 export const seen = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : spellInvisible(text);
 
+/** As a sentence begins. */
+export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
 const NO_QUEUE = '312 NO_ROUTE';
 
 /** Why something was not published, on one line. The broker's own words stay in it, since filters take them. */
