@@ -131,7 +131,10 @@ describeInBrowser('acting on lists', (open) => {
     await page.goto('/console/events');
     await page.getByRole('row').filter({ hasText: job }).getByRole('link', { name: 'Retry …' }).waitFor();
     await page.goto(`/console/event?id=default:${job}:completed`);
-    const line = await page.locator('code[data-copy]').innerText();
+    const [line = '', ofShell] = await page.locator('code[data-copy]').allInnerTexts();
+    expect(ofShell).toBe(
+      `rabbitmqadmin declare binding source=${exchange} destination=QUEUE destination_type=queue routing_key=job.completed.default`,
+    );
     expect(line).toBe(`await channel.bindQueue(QUEUE, "${exchange}", "job.completed.default");`);
     expect(await faultsIn(page, [{ width: 390, colorScheme: 'dark' }])).toEqual([]);
 

@@ -103,7 +103,7 @@ describeInBrowser('pages that act', (open) => {
     const exchange = newExchange();
     await using bus = await listen(exchange, { bindings: [] });
     await using relay = await startTestService({ exchange });
-    const { page, visit } = await signedIn(open, relay, { javaScriptEnabled });
+    const { page, visit, faults } = await signedIn(open, relay, { javaScriptEnabled });
 
     // Returned events are sent again after a queue was bound; one that came after the preview is left alone.
     await returned(relay, 2);
@@ -143,7 +143,13 @@ describeInBrowser('pages that act', (open) => {
     await page.goto('/console/replays');
     await follow(page, 'New replay');
     await page.getByLabel('Kind').selectOption('completed');
+    await page.getByLabel('From (UTC)').fill('soon');
+    if (!javaScriptEnabled) await press(page, 'Preview');
+    const fault = page.locator('input[name=from][aria-invalid=true] ~ .fault');
+    expect(await fault.innerText()).toContain('write 2026-01-31T12:00:00Z');
     await page.getByLabel('From (UTC)').fill('24h');
+    if (javaScriptEnabled) await fault.waitFor({ state: 'detached' });
+    expect(await faults()).toEqual([expect.stringContaining('a status of 400')]);
     await page.getByLabel('Only to this queue').fill(billing.queue);
     const button = page.getByRole('button', { name: `Replay 3 events to the queue ${billing.queue}` });
     // With JavaScript the preview appears by itself.

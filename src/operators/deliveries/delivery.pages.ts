@@ -31,7 +31,7 @@ async function view(visit: Visit, shown: Shown = {}): Promise<View> {
   if (delivery === undefined) {
     return missing(
       'delivery',
-      html`It may have expired: deliveries are deleted after <code>RETENTION_DAYS</code> days. Look in <a href="/console/deliveries">the list</a>.`,
+      html`It may have expired: deliveries are deleted after as many days as <code>RETENTION_DAYS</code> says. Look in <a href="/console/deliveries">the list</a>.`,
     );
   }
   return {

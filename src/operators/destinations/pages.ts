@@ -6,7 +6,7 @@ import { sameAs } from '../kernel/console/same-as.ts';
 import { address } from '../kernel/view/links.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
-import { seen } from '../kernel/view/texts.ts';
+import { capitalized, seen } from '../kernel/view/texts.ts';
 import { utc } from '../kernel/view/times.ts';
 import {
   depthText,
@@ -37,11 +37,15 @@ function unknown({ state, because }: DestinationList): Content {
 }
 
 function shown({ warnings, items, has_more: hasMore }: DestinationList, mayReplay: boolean): Content {
-  return html`${noticeOf('bad', warnings.filter(isLost))}${noticeOf(
+  return html`${
+    warnings.length > 0 &&
+    html`<h2>Warnings</h2>
+`
+  }${noticeOf('bad', warnings.filter(isLost))}${noticeOf(
     'warn',
     warnings.filter((one) => !isLost(one)),
   )}
-${renderTable<Destination>({ caption: 'Destinations', columns: columnsFor(mayReplay), items, empty: `${NOTHING_BOUND.charAt(0).toUpperCase()}${NOTHING_BOUND.slice(1)}.` })}
+${renderTable<Destination>({ caption: 'Destinations', columns: columnsFor(mayReplay), items, empty: `${capitalized(NOTHING_BOUND)}.` })}
 ${hasMore && html`<p class="hint">${MORE_QUEUES}</p>`}`;
 }
 
@@ -50,7 +54,7 @@ const isLost = ({ warning }: DestinationWarning) => warning !== 'no_consumers';
 
 const noticeOf = (meaning: 'bad' | 'warn', warnings: readonly DestinationWarning[]): Content =>
   warnings.length > 0 &&
-  html`<div class="notice ${meaning}"><ul>${warnings.map(({ message }) => html`<li>${seen(message)}</li>\n`)}</ul></div>`;
+  html`<div class="notice ${meaning}"><ul>${warnings.map(({ message }) => html`<li>${seen(capitalized(message))}.</li>\n`)}</ul></div>`;
 
 const columnsFor = (mayReplay: boolean): readonly Column<Destination>[] => [
   {

@@ -1,6 +1,7 @@
 // An event that a decision keeps from the bus: why, and what sends it again. Of a returned one, the routing key for which no queue
 // was bound, and the line that binds one.
 
+import { shellWord } from '../../base/text/shell-word.ts';
 import { type Content, type Html, html } from '../../web/index.ts';
 import type { Calls } from '../kernel/console/calls.ts';
 import { orderHref } from '../kernel/order/selection.pages.ts';
@@ -33,5 +34,6 @@ export function renderHeldBack(event: Held, { may }: Calls): Content {
 }
 
 const renderBinding = ({ exchange, routing_key: key }: NonNullable<Held['published_to']>): Html =>
-  html`<p>A queue gets such events once it is bound, by the account of its subscriber:</p>
-<p><code data-copy>await channel.bindQueue(QUEUE, ${JSON.stringify(seen(exchange))}, ${JSON.stringify(seen(key))});</code></p>`;
+  html`<p>To receive such events, a queue must be bound for them, by the account of its subscriber. In its program, or from a shell:</p>
+<p><code data-copy>await channel.bindQueue(QUEUE, ${JSON.stringify(seen(exchange))}, ${JSON.stringify(seen(key))});</code></p>
+<p><code data-copy>rabbitmqadmin declare binding ${shellWord(`source=${seen(exchange)}`)} destination=QUEUE destination_type=queue ${shellWord(`routing_key=${seen(key)}`)}</code></p>`;

@@ -8,6 +8,7 @@ import type { Logger } from '../../base/log/log.ts';
 import type { DatabaseConnection } from '../../ledger/index.ts';
 import { flag, plain, REASON_MAX_LENGTH } from '../kernel/list/filters.contract.ts';
 import type { ApiList } from '../kernel/list/list.operations.ts';
+import { faultsOf, InputError, inPlainWords } from '../kernel/operation/input-faults.ts';
 import { ApiError, type Caller, defineRead, type Operation } from '../kernel/operation/operation.ts';
 import { type IsTokenValid, mayGoOn, TOKEN_CHECK_MS } from '../kernel/operation/token-check.ts';
 import { EXPORTED_LISTS, type ExportedList, LISTS_WITH_BODIES } from '../lists.contract.ts';
@@ -174,14 +175,9 @@ function createTurns(atOnce: number): <T>(work: () => Promise<T>) => Promise<T> 
 
 /** @throws ApiError 400 as the list itself would */
 function readFilters({ name, filters }: ApiList, given: object): object {
-  const { data, error } = z.strictObject(filters).safeParse(given);
+  const { data, error } = z.strictObject(filters).safeParse(given, { error: inPlainWords });
   if (error === undefined) return data;
-  const faults = error.issues.map((issue) =>
-    issue.code === 'unrecognized_keys'
-      ? `unknown parameter of the list ${name}: ${issue.keys.join(', ')}`
-      : `${issue.path.join('.')}: ${issue.message}`,
-  );
-  throw new ApiError(400, 'invalid_request', faults.join('; '));
+  throw new InputError(faultsOf(error, `unknown parameter of the list ${name}`));
 }
 
 type Slices = AsyncIterable<readonly object[]>;

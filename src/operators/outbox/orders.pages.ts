@@ -22,7 +22,7 @@ const renderItems = (items: readonly EntryItem[]): Content =>
       },
       { head: 'Was', cell: ({ state }) => state, form: 'brief' },
       { head: 'Result', cell: ({ result }) => result.replaceAll('_', ' '), form: 'brief' },
-      { head: 'Why not', cell: ({ reason }) => reason, form: 'long' },
+      { head: 'Reason', cell: ({ reason }) => reason, form: 'long' },
     ],
     items,
     empty: '',

@@ -11,6 +11,7 @@ import type { Column } from '../../terminal/table.ts';
 import { DISCARDED_AT_ONCE, LISTS, type OrderPreview, RELEASED_AT_ONCE } from '../client/index.ts';
 import { groupsHelp, groupsVerb } from '../kernel/group/group.command.ts';
 import { COLUMNS } from '../kernel/list/columns.command.ts';
+import { outcomeWord } from '../kernel/list/fields.contract.ts';
 import { filterHelp } from '../kernel/list/filters.command.ts';
 import { listHelp, listVerb } from '../kernel/list/list.command.ts';
 import { takePages, type Trial } from '../kernel/order/order.command.ts';
@@ -129,7 +130,10 @@ async function summarize(
     failures,
   }: { done: number; results: ReadonlyMap<string, number>; failures: readonly Item[] },
 ): Promise<void> {
-  const parts = Array.from(results, ([result, number]) => `${count(number)} ${readable(result)}`);
+  const parts = Array.from(
+    results,
+    ([result, number]) => `${count(number)} ${outcomeWord(readable(result), number)}`,
+  );
   io.complain(
     done === 0 ? 'nothing waits in quarantine' : `${counted(done, 'delivery')}: ${parts.join(', ')}`,
   );

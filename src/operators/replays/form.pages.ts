@@ -3,6 +3,7 @@
 import { type SameAs, sameAs } from '../kernel/console/same-as.ts';
 import { filtersIn } from '../kernel/list/filter-form.pages.ts';
 import { withUnits } from '../kernel/list/list.pages.ts';
+import { InputError } from '../kernel/operation/input-faults.ts';
 import { type ReplayOrder, replayEventFilters } from './order.contract.ts';
 
 /** Half of what a server takes as the head of a request. A longer form is sent as one. */
@@ -32,11 +33,16 @@ export function readReplayForm(fields: URLSearchParams): ReplayForm {
 export const namesEvents = ({ values, eventIds }: ReplayForm): boolean =>
   eventIds.length > 0 || Object.keys(values).length > 0;
 
-/** The operation checks it. @throws ApiError 400 for a time that cannot be read */
+const BOTH = new InputError([
+  { name: 'event_ids', message: 'leave this empty, or the filters: a replay takes one of the two' },
+]);
+
+/** The operation checks it. @throws InputError for a time that cannot be read, and for ids beside filters */
 export function orderOf(form: ReplayForm): Partial<ReplayOrder> {
   const { eventIds, queue, rate, note } = form;
   const { late, ...filter } = withUnits(form.values, replayEventFilters);
   const wanted = { ...filter, ...(late !== undefined && { late: late === 'true' }) };
+  if (eventIds.length > 0 && Object.keys(wanted).length > 0) throw BOTH;
   return {
     ...(eventIds.length > 0 && { event_ids: [...eventIds] }),
     ...(Object.keys(wanted).length > 0 && { filter: wanted }),
@@ -71,7 +77,7 @@ export function sameReplay(origin: string, form: ReplayForm, order: Partial<Repl
       '--dry-run',
     ],
     path: '/replays',
-    query: { ...withUnits(form.values, replayEventFilters), queue: form.queue },
+    query: { ...form.values, queue: form.queue },
     body: { ...order, dry_run: true },
   });
 }

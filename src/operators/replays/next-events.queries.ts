@@ -58,7 +58,7 @@ export async function prepareCopies(
 }
 
 function whyNotNow({ isInBatch, held, isBehindParked }: Origin): string | undefined {
-  if (isInBatch || held === 'pending') return 'it is still to be published';
+  if (isInBatch || held === 'pending') return 'it has not been published yet';
   if (held === 'parked') return 'it is parked';
   return isBehindParked ? BEHIND_PARKED : undefined;
 }

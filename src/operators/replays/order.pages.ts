@@ -3,15 +3,18 @@
 
 import type { z } from 'zod';
 import { type Content, type Html, html } from '../../web/index.ts';
+import { inWords } from '../kernel/console/fault-words.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
-import { renderField } from '../kernel/list/filter-form.pages.ts';
+import { marksOf, renderField } from '../kernel/list/filter-form.pages.ts';
 import { DestinationList } from '../destinations/contract.ts';
+import { faultsIn, type InputFault } from '../kernel/operation/input-faults.ts';
 import { ApiError } from '../kernel/operation/operation.ts';
 import { hiddenFields, keyField, keyIn } from '../kernel/view/act.ts';
 import { address, eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
 import { counted } from '../kernel/view/numbers.ts';
 import { state } from '../kernel/view/states.ts';
 import { type Column, renderTable } from '../kernel/view/table.ts';
+import { capitalized } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
 import { queueNotice, Replay, ReplayPreview } from './contract.ts';
 import {
@@ -39,17 +42,18 @@ export async function viewReplay(visit: Visit, form: ReplayForm, told?: Content)
     knownQueues(visit),
   ]);
   const isRefused = found instanceof ApiError;
+  const faults = isRefused ? fieldFaults(found) : [];
   return {
     title: 'New replay',
     ...(isRefused && { status: found.status }),
     body: html`<p>Publishes events again, with their original ids. Subscribers recognize the copies by the header <code>replay</code>.</p>
 ${told}
-${renderForm(form, visit, queues)}
+${renderForm(form, visit, { queues, faults })}
 <section id="preview" aria-live="polite" aria-label="What it would publish">${
       found === undefined
         ? html`<p class="empty">Enter event ids or choose filters to see what would be published.</p>`
         : isRefused
-          ? html`<div class="notice bad"><p>The filter is not valid: ${found.message}.</p></div>`
+          ? renderRefusal(found, faults)
           : renderPreview(found, form)
     }</section>`,
     sameAs: found === undefined || isRefused ? undefined : sameReplay(visit.origin, form, orderOf(form)),
@@ -73,28 +77,54 @@ async function preview({ calls }: Visit, form: ReplayForm): Promise<Preview | Ap
   }
 }
 
+/** By the fields of the form: `kind` of `filter.kind`, `event_ids` of the first of them that is at fault. */
+const fieldFaults = (error: ApiError): readonly InputFault[] =>
+  faultsIn(error)
+    .map(({ name, message }) => {
+      const [, line] = /^event_ids\.(\d+)$/.exec(name) ?? [];
+      if (line !== undefined) return { name: 'event_ids', message: `line ${Number(line) + 1} ${message}` };
+      return { name: name.replace(/^filter\./, ''), message };
+    })
+    .filter(({ name }) => FIELDS.has(name));
+
+const FIELDS = new Set([...Object.keys(replayEventFilters), 'event_ids', 'queue', 'rate_per_second', 'note']);
+
+function renderRefusal(error: ApiError, { length }: readonly InputFault[]): Html {
+  if (length === 0) return html`<div class="notice bad"><p>${inWords(error)}</p></div>`;
+  const marked = length === 1 ? 'field that is' : 'fields that are';
+  return html`<div class="notice bad"><p><strong>The request is not valid:</strong> see the ${marked} marked.</p></div>`;
+}
+
 /** None where RabbitMQ is not asked, or did not answer. */
 async function knownQueues({ calls }: Visit): Promise<readonly string[]> {
   if (!calls.may('listDestinations')) return [];
   return (await calls.call('listDestinations', DestinationList)).queues;
 }
 
-function renderForm(form: ReplayForm, { sources }: Visit, queues: readonly string[]): Html {
+function renderForm(
+  form: ReplayForm,
+  { sources }: Visit,
+  { queues, faults }: { queues: readonly string[]; faults: readonly InputFault[] },
+): Html {
   const { values, eventIds, queue, rate, note } = form;
-  const field = (name: string) => renderField(name, { filters: replayEventFilters, values, sources });
+  const field = (name: string) => renderField(name, { filters: replayEventFilters, values, sources, faults });
+  const ids = marksOf('event_ids', faults);
+  const toQueue = marksOf('queue', faults);
+  const ofRate = marksOf('rate_per_second', faults);
+  const why = marksOf('note', faults);
   const isMoreSet = MORE.some((name) => values[name] !== undefined);
   const isLong = address(PATH, fieldsOf(form, undefined)).length > ADDRESS_MAX;
   return html`<form class="replay" ${isLong ? html`method="post" action="/console/replays/choose"` : html`action="${PATH}"`} data-preview="preview">
 <fieldset><legend>All events that match</legend>
 <div class="filters">${FIRST.map(field)}<details${isMoreSet && html` open`}><summary>More filters</summary><div class="filters">${MORE.map(field)}</div></details></div></fieldset>
 <details${eventIds.length > 0 && html` open`}><summary>Or only these events</summary>
-<label>Event ids, one per line <textarea name="event_ids" rows="3" cols="60" spellcheck="false">${eventIds.join('\n')}</textarea></label></details>
+<label>Event ids, one per line <textarea name="event_ids" rows="3" cols="60" spellcheck="false"${ids.marks}>${eventIds.join('\n')}</textarea>${ids.said}</label></details>
 <fieldset><legend>Options</legend>
 <div class="filters">
-<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: the exchange" spellcheck="false" autocomplete="off" list="queues"></label>
+<label class="wide">Only to this queue <input name="queue" value="${queue ?? ''}" placeholder="empty: the exchange" spellcheck="false" autocomplete="off" list="queues"${toQueue.marks}>${toQueue.said}</label>
 <datalist id="queues">${queues.map((name) => html`<option value="${name}"></option>`)}</datalist>
-<label>Copies per second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"></label>
-<label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="shown with the replay"></label>
+<label>Copies per second <input name="rate_per_second" type="number" min="1" max="${REPLAY_RATE_MAX}" value="${rate ?? ''}" placeholder="${REPLAY_RATE_DEFAULT}"${ofRate.marks}>${ofRate.said}</label>
+<label class="wide">Why <input name="note" value="${note ?? ''}" maxlength="500" placeholder="shown with the replay"${why.marks}>${why.said}</label>
 </div></fieldset>
 <p class="actions"><button>Preview</button></p>
 </form>`;
@@ -110,8 +140,6 @@ function renderQueueNotice({ queue_state: known }: Preview, { queue }: ReplayFor
   return html`<div class="notice ${known === 'missing' ? 'bad' : 'warn'}"><p>${capitalized(notice)}.</p></div>`;
 }
 
-const capitalized = (text: string) => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
-
 function renderPreview(found: Preview, form: ReplayForm): Content {
   const { matched, matched_exactly: isExact, sample, matched_before: to } = found;
   const amount = counted(matched, 'event', isExact);
@@ -123,10 +151,14 @@ function renderPreview(found: Preview, form: ReplayForm): Content {
   const least = isExact ? 'about' : 'at least';
   return html`<h2>${amount}</h2>
 ${renderQueueNotice(found, form)}
-<p>${to !== null && html`Accepted before ${utc(to)} UTC; later ones are not included. `}To ${whereOf(form.queue)}, in ${least} ${duration(Math.max(1_000, (matched / rate) * 1_000))}.</p>
 ${
+  to !== null &&
+  html`<p>Accepted before ${utc(to)} UTC; later ones are not included.</p>
+`
+}${
   found.queue_state !== 'missing' &&
-  html`<form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
+  html`<p>To ${whereOf(form.queue)}, in ${least} ${duration(Math.max(1_000, (matched / rate) * 1_000))}.</p>
+<form method="post" action="${PATH}">${hiddenFields(fieldsOf(form, bounded))}${keyField()}
 <p class="actions"><button class="main">Replay ${isExact ? '' : 'at least '}${counted(matched, 'event')} to ${whereOf(form.queue)}</button></p></form>`
 }
 ${renderTable({ caption: matched > sample.length ? `The first ${sample.length} of them` : 'All of them', columns: EVENT_COLUMNS, items: sample, empty: 'None found so far: there are many to look through.' })}`;

@@ -75,7 +75,7 @@ function factsOf(found: Detail): Content {
     ['Skipped', counts.skipped > 0 && exact(counts.skipped)],
     ['Remaining', found.state !== 'cancelled' && comingOf(found)],
     ['Not published', found.state === 'cancelled' && notPublishedOf(found)],
-    ['Rate limit', `${exact(found.rate_per_second)} copies per second`],
+    ['Rate limit', `${counted(found.rate_per_second, 'copy')} per second`],
     ['Why', found.note],
     [
       'Filter',
@@ -171,7 +171,7 @@ const confirmCancel: Page = get(
     return {
       title: 'Cancel this replay?',
       body: html`${progressOf(found)}
-<p>The remaining events will not be published, and the replay cannot be resumed. Copies that are out already stay out.</p>
+<p>The remaining events will not be published, and the replay cannot be resumed. Copies that were published already cannot be taken back.</p>
 <form method="post" action="${replayHref(id)}/cancel">${keyField()}<p class="actions"><button class="danger">Cancel the replay</button> <a href="${replayHref(id)}">Keep it</a></p></form>`,
       sameAs: sameAs(origin, { command: ['replays', 'cancel', id], path: `/replays/${id}/cancel`, body: {} }),
     };

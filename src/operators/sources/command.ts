@@ -8,6 +8,7 @@ import { printTable } from '../../terminal/listing.ts';
 import { ago, count } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
 import type { Answers } from '../client/index.ts';
+import { outcomeWord } from '../kernel/list/fields.contract.ts';
 import { openApi } from '../kernel/api.command.ts';
 import { idColumn, nameColumn, numberColumn, timeColumn } from '../kernel/list/looks.command.ts';
 
@@ -16,8 +17,8 @@ const help = `Who sends, how much, with which secret, and which fields and statu
   sources
 
 You can remove a secret that has not matched for longer than your senders' longest pause. "drift" are fields and statuses
-that the schemas do not know, with the newest delivery that had them. "refused" are the busiest addresses whose deliveries
-were refused in the last 24 hours.`;
+that the schemas do not know, with the newest delivery that had them. "refused or unauthorized"
+are the addresses with the most such deliveries in the last 24 hours.`;
 
 type Source = Answers['sources']['items'][number];
 /** One of several things of a source. */
@@ -46,7 +47,7 @@ async function run(args: string[], env: Env, io: Io): Promise<number> {
   );
   await printParts(
     io,
-    'refused',
+    'refused or unauthorized',
     rowsOf(sources, (source) => source.busiest_refused_addresses ?? []),
     REFUSED,
   );
@@ -87,7 +88,7 @@ export const SOURCES: readonly Column<Source>[] = [
     head: 'errors, 24 h',
     text: ({ errors_24h: errors = {} }) =>
       Object.entries(errors)
-        .map(([outcome, times]) => `${count(Number(times))} ${outcome}`)
+        .map(([outcome, times]) => `${count(Number(times))} ${outcomeWord(outcome, Number(times))}`)
         .join(', '),
     drop: true,
   },

@@ -7,13 +7,14 @@ import { address, sourceHref } from '../kernel/view/links.ts';
 import { exact, rate } from '../kernel/view/numbers.ts';
 import { renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
+import { outcomeWord } from '../kernel/list/fields.contract.ts';
 import { type Source, SourceList } from './contract.ts';
 
 /** Each leads to its list; what was answered with 503 left no delivery. */
 function errorsOf({ source, errors_24h: errors = {} }: Source): Content {
   const from = new Date(Date.now() - DAY_MS).toISOString();
   const parts = Object.entries(errors).map(([outcome, count]) => {
-    const text = `${exact(count)} ${outcome}`;
+    const text = `${exact(count)} ${outcomeWord(outcome, count)}`;
     if (outcome === 'unavailable') return html`${text}`;
     return html`<a href="${address('/console/deliveries', { source, outcome, from })}">${text}</a>`;
   });

@@ -38,7 +38,7 @@ ${renderFacts([
 ${renderSecrets(found)}
 <h2>Drift</h2>
 ${renderDrift(found)}
-<h2>Refused</h2>
+<h2>Refused or unauthorized</h2>
 ${renderRefused(found)}
 ${configured && renderSenderGuide({ name, intake })}`,
     sameAs: sameAs(origin, { command: ['sources'], path: '/sources' }),
@@ -87,9 +87,9 @@ const renderDrift = ({ drift }: Source): Content =>
 
 const renderRefused = ({ source: name, busiest_refused_addresses: refused }: Source): Content =>
   renderTable({
-    caption: 'The addresses with the most refused deliveries in the last 24 hours',
+    caption: 'The addresses with the most deliveries that were refused or unauthorized in the last 24 hours',
     items: refused,
-    empty: 'None was refused in the last 24 hours.',
+    empty: 'None in the last 24 hours.',
     columns: [
       {
         head: 'Address',

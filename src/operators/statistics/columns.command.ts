@@ -4,6 +4,7 @@
 import { count, duration, time } from '../../terminal/readable.ts';
 import type { Column } from '../../terminal/table.ts';
 import type { Answers } from '../client/index.ts';
+import { outcomeWord } from '../kernel/list/fields.contract.ts';
 import { colourOf, nameColumn, numberColumn, textColumn } from '../kernel/list/looks.command.ts';
 
 type Stats = Answers['stats'];
@@ -25,7 +26,7 @@ const listed = (counts: Counts, without?: string): string =>
   Object.entries(counts)
     .filter(([name, number]) => number > 0 && name !== without)
     .toSorted(([, a], [, b]) => b - a)
-    .map(([name, number]) => `${count(number)} ${name}`)
+    .map(([name, number]) => `${count(number)} ${outcomeWord(name, number)}`)
     .join(', ');
 
 const others = (of: (item: Item) => Counts, without: string): Column<Item> => ({

@@ -83,7 +83,7 @@ function renderJob(job: Story['job'], { source, job_id }: Asked, mayReplay: bool
 ${
   job === null
     ? html`<div class="notice warn"><p>It has no event yet: all its deliveries are in <a href="${address('/console/quarantine', { source, job_id })}">the quarantine</a>.</p></div>`
-    : renderFacts([
+    : html`${renderContradiction(job)}${renderFacts([
         ['Source', job.source],
         ['Reported', state(job.state)],
         ['Error', id(job.error_code)],
@@ -95,8 +95,22 @@ ${
         ['First seen (UTC)', utc(job.first_seen_at)],
         ['Last seen (UTC)', utc(job.last_seen_at)],
         ['Duration', duration(job.duration_ms)],
-      ])
+      ])}`
 }`;
+}
+
+/** A job that has both ends: one word for its state would not say so. */
+function renderContradiction({
+  completed_at: completed,
+  failed_at: failed,
+}: NonNullable<Story['job']>): Content {
+  if (completed === null || failed === null) return undefined;
+  const ends = [
+    [failed, html`failed at ${utc(failed)} UTC`],
+    [completed, html`completed at ${utc(completed)} UTC`],
+  ] as const;
+  const [first, second] = ends.toSorted(([a], [b]) => Date.parse(a) - Date.parse(b));
+  return html`<div class="notice warn"><p>Its sender contradicted itself: the job ${first?.[1]}, and then ${second?.[1]}. Each end is an event of its own; “Reported” is the later one.</p></div>`;
 }
 
 function pager({ source, job_id, cursor }: Asked, next: string | null): Content {

@@ -5,6 +5,7 @@ import type { z } from 'zod';
 import { parseExpiry } from '../../base/time/moments.ts';
 import { type Content, html } from '../../web/index.ts';
 import type { Calls } from '../kernel/console/calls.ts';
+import { inWords } from '../kernel/console/fault-words.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
 import { sameAs } from '../kernel/console/same-as.ts';
 import { ApiError } from '../kernel/operation/operation.ts';
@@ -77,7 +78,7 @@ const createToken: Page = post('/tokens/new', ['createToken'], async (visit) => 
     return madePage(made);
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 400) throw error;
-    return { ...formPage(visit, visit.form, error.message), status: error.status };
+    return { ...formPage(visit, visit.form, inWords(error)), status: error.status };
   }
 });
 

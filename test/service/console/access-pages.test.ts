@@ -44,7 +44,7 @@ test('a token is made for some sources; what cannot be is said beside the form, 
 
   const past = await visit.submit(form, { name: 'billing', role: 'auditor', expires_at: '2020-01-31' });
   expect(past.status).toBe(400);
-  expect(past.text).toContain('must be in the future');
+  expect(past.text).toContain('“Expires (UTC)” must be in the future.');
   expect(formOf(past, '/console/tokens/new')?.fields).toMatchObject({
     name: 'billing',
     expires_at: '2020-01-31',

@@ -236,6 +236,9 @@ test('a list that is empty says what would fill it, and one that is filtered say
   expect(await textOf('/console/events')).toContain('An event appears here with each accepted delivery.');
   expect(await textOf('/console/publications')).toContain('An attempt to publish appears here');
   expect(await textOf('/console/jobs?state=failed')).toContain('No jobs match these filters.');
+  expect(await textOf('/console/outbox?state=parked')).toContain(
+    'No events in the outbox match these filters.',
+  );
   expect(await textOf('/console/jobs?state=stuck&stuck_after=7200')).toContain(
     'first seen more than 2 hours ago',
   );
@@ -251,6 +254,47 @@ it('a filter that cannot be keeps the form, with the fault beside its field', as
   expect((await visit.get('/console/jobs?state=stuck&stuck_after=2h')).text).toContain(
     'first seen more than 2 hours ago',
   );
+});
+
+it('two filters that cannot be are both marked, in plain words', async ({ filled: relay }) => {
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const page = await visit.get('/console/events?kind=nope&from=x');
+  expect([page.status, page.text]).toEqual([400, expect.stringContaining('see the filters that are marked')]);
+  expect(page.html).toMatch(
+    /name="kind" aria-invalid="true" aria-describedby="fault-of-kind">.*id="fault-of-kind">must be one of progress, completed, failed</s,
+  );
+  expect(page.html).toMatch(/name="from" value="x"[^>]* aria-invalid="true"[^>]*> <span[^>]*>write 2026/);
+});
+
+it('what a list does not know is told, and of rows it shows the nearest number', async ({
+  filled: relay,
+}) => {
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const page = await visit.get('/console/deliveries?nonsense=1&limit=100000');
+  expect(page.status).toBe(200);
+  expect(page.text).toContain('This list has no filter of this name, so it does nothing: nonsense');
+  expect(page.html).toMatch(/aria-current="true">100<\/a>/);
+  for (const path of ['/console/deliveries?outcome=accepted&limit=50', '/console/quarantine?by=source'])
+    expect((await visit.get(path)).text, `of ${path}`).not.toContain('no filter of this name');
+});
+
+it('the command line is given times as they were asked for', async ({ filled: relay }) => {
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const page = await visit.get('/console/jobs?state=stuck&stuck_after=5m&from=24h');
+  const [command = '', curl = ''] = page.pres;
+  expect(command).toContain('--stuck-after 5m');
+  expect(command).toContain('--from 24h');
+  expect(curl).toMatch(/stuck_after=300&from=\d{4}-/);
+});
+
+it.for([
+  [`/console/search?q=${'x'.repeat(257)}`, 'The search must be at most 256 characters.'],
+  ['/console/deliveries/nonsense', 'The id in the address must be a UUID.'],
+  ['/console/jobs?cursor=nonsense', 'The cursor in the address is not one of this list with these filters.'],
+] as const)('the fault of %s is told in words of the console', async ([path, told], { filled: relay }) => {
+  const visit = await visitConsole(relay, { role: 'viewer' });
+  const page = await visit.get(path);
+  expect([page.status, page.text]).toEqual([400, expect.stringContaining(told)]);
 });
 
 it('a filter that cannot be is told, and not ignored', async ({ filled: relay }) => {

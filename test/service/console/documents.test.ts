@@ -28,6 +28,7 @@ test('each page leads to the section of the documents that is about it', async (
   expect(astray).toEqual([]);
   expect(about['get /outbox']).toBe('/console/docs/console#about-outbox');
   expect(about['get /job']).toBe('/console/docs/console#about-jobs');
+  expect(about['get /destinations']).toBe('/console/docs/console#about-destinations');
 });
 
 test('the list has each document, and each link between them leads to a heading', async () => {

@@ -53,6 +53,17 @@ it('a job and its event lead to a replay of them', async ({ apart }) => {
   });
 });
 
+it('a job that failed and then completed says that its sender contradicted itself', async ({ apart }) => {
+  const job = newJobId();
+  const visit = await visitConsole(apart.relay, { role: 'viewer' });
+  await deliver(apart.webhooks, failed(job));
+  expect((await visit.get(hrefOf(apart, job))).text).not.toContain('contradicted');
+  await deliver(apart.webhooks, completed(job));
+  expect((await visit.get(hrefOf(apart, job))).text).toMatch(
+    /Its sender contradicted itself: the job failed at .* UTC, and then completed at .* UTC\./,
+  );
+});
+
 it('a job’s story is on one page: deliveries, events, publications, a replay and an operator', async ({
   apart,
 }) => {

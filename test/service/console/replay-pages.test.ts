@@ -75,12 +75,12 @@ test('events are named by their ids, and the form keeps what was typed', async (
 });
 
 test.for([
-  ['kind=completed&event_ids=default%3Aa%3Acompleted', 400, 'exactly one of event_ids and filter'],
+  ['kind=completed&event_ids=default%3Aa%3Acompleted', 400, 'leave this empty, or the filters'],
   ['event_ids=nothing', 400, 'must be the id of an event'],
   ['event_ids=default%3Ajob_x%3Acompleted', 404, 'here is no event default:job_x:completed'],
-  ['kind=completed&rate_per_second=many', 400, 'rate_per_second'],
-  ['kind=completed&rate_per_second=5000', 400, 'rate_per_second'],
-  ['from=yesterday', 400, 'from: write'],
+  ['kind=completed&rate_per_second=many', 400, 'Copies per second must be a number'],
+  ['kind=completed&rate_per_second=5000', 400, 'Copies per second must be at most 1,000'],
+  ['from=yesterday', 400, 'From (UTC) write 2026-01-31'],
   ['kind=completed&queue=amq.rabbitmq.reply-to', 400, 'queue'],
 ] as const)('%s is refused beside the form, which keeps it', async ([query, status, words]) => {
   await using relay = await startTestService();
@@ -92,6 +92,23 @@ test.for([
   expect(page.text).toContain(words);
   expect(page.forms.some(({ action }) => action === NEW)).toBe(true);
   expect(orderForm(page)).toBeUndefined();
+});
+
+test('what the form of a replay asks wrongly is marked at its fields', async () => {
+  await using relay = await startTestService();
+  const visit = await visitConsole(relay, { role: 'operator' });
+  const filters = await visit.get(`${NEW}?from=bad&kind=nope`);
+  expect([filters.status, filters.text]).toEqual([
+    400,
+    expect.stringContaining('see the fields that are marked'),
+  ]);
+  expect(filters.html).toMatch(
+    /name="from" value="bad"[^>]* aria-invalid="true"[^>]*> <span[^>]*>write 2026/,
+  );
+  expect(filters.html).toMatch(/id="fault-of-kind">must be one of progress, completed, failed</);
+  const options = await visit.get(`${NEW}?event_ids=default:a:completed%0Ax&rate_per_second=99999`);
+  expect(options.html).toMatch(/id="fault-of-event_ids">line 2 must be the id of an event, as default:/);
+  expect(options.html).toMatch(/id="fault-of-rate_per_second">must be at most 1,000</);
 });
 
 test('without a filter nothing is previewed; where nothing matches there is no button', async () => {

@@ -57,6 +57,8 @@ test('a source shows its secrets by fingerprint, its drift and who is refused', 
     },
     { limitMs: 20_000 },
   );
+  // Its one refusal is an unauthorized delivery.
+  expect((await visit.get('/console/source?name=default')).text).toContain('Refused or unauthorized');
   const list = await visit.get('/console/sources');
   expect(list.links).toContainEqual({ href: '/console/source?name=default', text: 'default' });
 });

@@ -233,6 +233,23 @@ describe('every operation', () => {
       ],
       [admin.get('/stats?step=30'), 'step: must be a whole number from 60 to 31622400'],
       [admin.get('/jobs?stuck_after=60'), 'stuck_after: only together with state=stuck'],
+      [
+        admin.get('/jobs?state=done&nothing=1'),
+        'state: must be one of processing, completed, failed, stuck; unknown parameter: nothing',
+      ],
+      [
+        admin.get('/export?list=jobs&format=csv&state=done'),
+        'state: must be one of processing, completed, failed, stuck',
+      ],
+      [
+        admin.post('/replays', { event_ids: ['default:a:failed'], rate_per_second: 1_001 }),
+        'rate_per_second: must be at most 1,000',
+      ],
+      [
+        admin.post('/replays', { event_ids: ['default:a:failed'], rate_per_second: 0 }),
+        'rate_per_second: must be at least 1',
+      ],
+      [admin.post('/replays', { event_ids: [] }), 'event_ids: must not be empty'],
     ] as const) {
       expect(await answer).toMatchObject({ status: 400, body: { message } });
     }

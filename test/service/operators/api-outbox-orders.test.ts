@@ -377,7 +377,7 @@ test('an order that does not say clearly which entries is refused', async () => 
     [
       'retry',
       { ids: Array.from({ length: 1_001 }, (_, n) => `${n}`) },
-      'ids: must be at most 1000 in one request',
+      'ids: must be at most 1,000 in one request',
     ],
   ] as const) {
     const answer = await api.post(`/outbox/${action}`, order);

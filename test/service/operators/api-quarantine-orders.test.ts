@@ -329,7 +329,7 @@ test('an order that does not say clearly which deliveries is refused', async () 
     ['release', { ids: uuids(1), cursor: 'AAAA' }, 'cursor: is not one of this action with this order'],
     ['discard', { note: NOTE }, 'exactly one of ids and filter must be given'],
     ['discard', { ids: uuids(1) }, 'note: must be given'],
-    ['discard', { note: NOTE, ids: uuids(1_001) }, 'ids: must be at most 1000 in one request'],
+    ['discard', { note: NOTE, ids: uuids(1_001) }, 'ids: must be at most 1,000 in one request'],
   ] as const) {
     const answer = await api.post(`/quarantine/${action}`, order);
     expect(answer).toMatchObject({ status: 400, body: { message: expect.stringContaining(message) } });

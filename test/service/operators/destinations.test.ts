@@ -5,6 +5,7 @@ import { type Channel, connect } from 'amqplib';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { type RabbitmqServer, startRabbitmq } from '../../../scripts/services/rabbitmq.ts';
 import type { DestinationList } from '../../../src/operators/destinations/contract.ts';
+import { capitalized } from '../../../src/operators/kernel/view/texts.ts';
 import { cliOf } from '../../support/cli.ts';
 import { visitConsole } from '../../support/console.ts';
 import { enableManagement, type Management } from '../../support/management.ts';
@@ -142,7 +143,7 @@ test('which queues are bound for which events, how full they are, who consumes t
 
   const visit = await visitConsole(service, { role: 'operator' });
   const page = await visit.get('/console/destinations');
-  for (const { message } of found.warnings) expect(page.text).toContain(message);
+  for (const { message } of found.warnings) expect(page.text).toContain(`${capitalized(message)}.`);
   expect(page.text).toContain('completed of all sources; failed of default');
   expect(page.links).toContainEqual({ href: '/console/replays/new?queue=billing', text: 'Replay to it' });
   const form = await visit.get('/console/replays/new?kind=completed&queue=spare');

@@ -168,7 +168,7 @@ test('what cannot or must not be replayed is skipped with its reason, and the re
       reason: expect.stringContaining('it is not understood any more') as string,
     },
     { id: `${job(other)}:completed`, reason: 'it is understood as another event now' },
-    { id: 'pending_job:processing', reason: 'it is still to be published' },
+    { id: 'pending_job:processing', reason: 'it has not been published yet' },
     { id: 'parked_job:processing', reason: 'it is parked' },
     { id: 'parked_job:completed', reason: 'an event of its job is parked' },
   ]);

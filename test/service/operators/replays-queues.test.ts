@@ -88,6 +88,7 @@ test('a replay to a queue that is not there is refused everywhere in the same wo
   expect(page.status).toBe(200);
   expect(page.text).toContain(`T${REFUSED.slice(1)}.`);
   expect(page.text).toContain('2 events');
+  expect(page.text).not.toContain('To the queue');
   expect(orderForm(page)).toBeUndefined();
   expect(await service.database.query('select from replays')).toEqual([]);
   expect(await service.database.query(`select from operator_log where action = 'replay.create'`)).toEqual([]);

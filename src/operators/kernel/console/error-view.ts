@@ -1,9 +1,9 @@
 // What is shown instead of a page that could not be: what went wrong, in words for the operator.
 
 import { FormError, html } from '../../../web/index.ts';
-import { FORMS } from '../../lists.contract.ts';
 import { toApiError } from '../operation/answers.ts';
 import { ApiError } from '../operation/operation.ts';
+import { inWords } from './fault-words.ts';
 import type { View } from './page.ts';
 
 export const SESSION_ENDED: View = {
@@ -42,23 +42,13 @@ export function errorView(error: unknown, tell: (error: unknown) => void): View 
       body: html`<p>The log has the details.</p>`,
     };
   }
-  const { status, code, message } = known;
+  const { status, code } = known;
   return {
     title: TITLES[status] ?? 'This did not work',
     status,
-    body: html`<p>${sentence(inLabels(message))}</p><p class="dim">${code}</p>`,
+    body: html`<p>${inWords(known)}</p><p class="dim">${code}</p>`,
   };
 }
 
 /** Express throws it for a part of a path, also to somebody who is not signed in. */
 const NOT_ENCODED = new ApiError(400, 'invalid_request', 'the address is not encoded as addresses are');
-
-/** The API names the parameter first; the page's forms have a label for it. */
-const inLabels = (message: string) =>
-  message.replace(/^(\w+): /, (whole, name: string) => {
-    const form = FORMS.get(name);
-    return form === undefined ? whole : `“${form.label}” `;
-  });
-
-const sentence = (text: string) =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`;

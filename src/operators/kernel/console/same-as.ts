@@ -18,18 +18,20 @@ export type Call = {
   /** Below /api/v1, percent-encoded already. */
   readonly path: string;
   readonly query?: Query;
+  /** For the command line, which takes `24h` as people write it. */
+  readonly typed?: Query;
   /** Of an action. What it asks for stands here for curl, and in `query` for the command line. */
   readonly body?: object;
 };
 
 /** @param origin as the browser knows the operators' port: `http://127.0.0.1:8081` */
-export function sameAs(origin: string, { command, path, query = {}, body }: Call): SameAs {
+export function sameAs(origin: string, { command, path, query = {}, typed = query, body }: Call): SameAs {
   const asked = givenIn(query);
   const parameters = body === undefined ? new URLSearchParams(asked).toString() : '';
   const url = `${origin}/api/v1${path}${parameters === '' ? '' : `?${parameters}`}`;
   const sent = body === undefined ? '' : ` --json ${shellWord(JSON.stringify(body))}`;
   return {
-    command: [...endOptions(command).map(shellWord), ...asked.flatMap(optionOf)].join(' '),
+    command: [...endOptions(command).map(shellWord), ...givenIn(typed).flatMap(optionOf)].join(' '),
     curl: `curl -H "Authorization: Bearer $TALLYHOOK_TOKEN"${sent} ${shellWord(url)}`,
   };
 }

@@ -33,3 +33,9 @@ export function page<T extends z.ZodType>(item: T) {
       ),
   });
 }
+
+const NOUNS: readonly string[] = ['conflict', 'duplicate'];
+
+/** An outcome behind its count: `2 conflicts`, `2 refused`. */
+export const outcomeWord = (name: string, count: number): string =>
+  NOUNS.includes(name) && count !== 1 ? `${name}s` : name;

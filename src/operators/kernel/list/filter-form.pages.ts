@@ -4,14 +4,12 @@
 import { z } from 'zod';
 import { type Content, type Html, html } from '../../../web/index.ts';
 import type { Query } from '../console/calls.ts';
+import type { InputFault } from '../operation/input-faults.ts';
 import { hiddenFields } from '../view/act.ts';
 import { address } from '../view/links.ts';
 import type { Filters } from './filters.contract.ts';
 
 const HINTS = { time: '24h or 2026-01-31', seconds: '15m or 24h' } as const;
-
-/** What the API says of a filter's value. */
-export type FilterFault = { readonly name: string; readonly message: string };
 
 export type FilterFormOptions = {
   readonly action: string;
@@ -22,18 +20,18 @@ export type FilterFormOptions = {
   readonly sources: readonly string[];
   /** Parameters that are no filters, and stay as they are. */
   readonly kept?: Query;
-  /** Stands beside its field. */
-  readonly fault?: FilterFault | undefined;
+  /** Each stands beside its field. */
+  readonly faults?: readonly InputFault[];
 };
 
 export function renderFilterForm(options: FilterFormOptions): Html {
-  const { action, filters, first, values, fault, kept = {} } = options;
+  const { action, filters, first, values, faults = [], kept = {} } = options;
   const names = Object.keys(filters);
   const shown = first.filter((name) => names.includes(name));
   const more = names.filter((name) => !shown.includes(name));
   const isMoreSet = more.some((name) => values[name] !== undefined);
   const set = Object.keys(values).length;
-  return html`<details class="fold"${fault && html` open`}><summary>Filters${set > 0 && ` (${set})`}</summary>
+  return html`<details class="fold"${faults.length > 0 && html` open`}><summary>Filters${set > 0 && ` (${set})`}</summary>
 <form class="filters" action="${action}" aria-label="Filters" autocomplete="off">${hiddenFields(kept)}
 ${shown.map((name) => renderField(name, options))}${
   more.length > 0 &&
@@ -44,12 +42,15 @@ ${shown.map((name) => renderField(name, options))}${
 
 export function renderField(
   name: string,
-  { filters, values, sources, fault }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources' | 'fault'>,
+  {
+    filters,
+    values,
+    sources,
+    faults = [],
+  }: Pick<FilterFormOptions, 'filters' | 'values' | 'sources' | 'faults'>,
 ): Html {
   const { label = name, unset, converts } = filters[name]?.form ?? {};
-  const isWrong = fault?.name === name;
-  const marks = isWrong && html` aria-invalid="true" aria-describedby="fault-of-filter"`;
-  const said = isWrong && html` <span class="fault" id="fault-of-filter">${fault.message}</span>`;
+  const { marks, said } = marksOf(name, faults);
   const value = values[name] ?? unset ?? '';
   const choices = name === 'source' ? sources : choicesOf(filters[name]);
   if (choices === undefined) {
@@ -61,6 +62,19 @@ export function renderField(
   return html`<label>${label} <select name="${name}"${marks}>${unset === undefined && html`<option value="">any</option>`}${all.map(
     (choice) => html`<option${choice === value && html` selected`}>${choice}</option>`,
   )}</select>${said}</label>\n`;
+}
+
+/** The attributes of a field that is at fault, and what stands behind it. */
+export function marksOf(
+  name: string,
+  faults: readonly InputFault[],
+): { readonly marks: Content; readonly said: Content } {
+  const fault = faults.find((one) => one.name === name);
+  if (fault === undefined) return { marks: undefined, said: undefined };
+  return {
+    marks: html` aria-invalid="true" aria-describedby="fault-of-${name}"`,
+    said: html` <span class="fault" id="fault-of-${name}">${fault.message}</span>`,
+  };
 }
 
 /** The words that a parameter takes; undefined if it takes any text. */

@@ -1,16 +1,19 @@
 // A page that shows one of the API's lists: filters, rows, and a link to the next page. Its address has the parameters that the
 // API has, so a view can be kept, sent and reloaded.
 
+import { z } from 'zod';
 import { parseMoment, parseSpan } from '../../../base/time/moments.ts';
 import { type Content, html } from '../../../web/index.ts';
 import { LISTS, type ListName } from '../../lists.contract.ts';
 import { type ItemOf, listId, type PageOf } from '../console/calls.ts';
 import { get, type Page, type View, type Visit } from '../console/page.ts';
 import { sameAs } from '../console/same-as.ts';
+import { faultsIn, faultsOf, InputError, type InputFault, inPlainWords } from '../operation/input-faults.ts';
 import { ApiError } from '../operation/operation.ts';
 import { address } from '../view/links.ts';
 import { type Column, renderTable } from '../view/table.ts';
-import { emptyList, type FilterFault, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import { id } from '../view/texts.ts';
+import { emptyList, filtersIn, renderFilterForm } from './filter-form.pages.ts';
 import { renderExport } from './export-form.pages.ts';
 import type { Filters } from './filters.contract.ts';
 import { type Cells, pageColumns } from './looks.pages.ts';
@@ -18,9 +21,20 @@ import { type Cells, pageColumns } from './looks.pages.ts';
 /** Rows of a page. As many as the first fit on a screen of ordinary height. */
 const ROWS = [25, 50, 100] as const;
 
+/** What a list has, where its title is not the word for it. */
+const NOUNS: { readonly [N in ListName]?: string } = {
+  outbox: 'events in the outbox',
+  quarantine: 'deliveries in quarantine',
+  'operator-log': 'entries of the operator log',
+};
+
 /** By the parameter of the API. */
-const rowsIn = (query: URLSearchParams): number =>
-  ROWS.find((rows) => String(rows) === query.get('limit')) ?? ROWS[0];
+function rowsIn(query: URLSearchParams): number {
+  const asked = query.get('limit') ?? '';
+  if (!/^\d+$/.test(asked)) return ROWS[0];
+  // The nearest that there is, and no fewer than were asked for.
+  return ROWS.find((rows) => rows >= Number(asked)) ?? Math.max(...ROWS);
+}
 
 /** In an address only where it is not the usual number. */
 const limitOf = (rows: number) => (rows === ROWS[0] ? {} : { limit: rows });
@@ -58,14 +72,14 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
   const path = `/${name}` as const;
   const action = `/console${path}`;
   const shape: Filters = LISTS[name].filters;
-  const form = (visit: Visit, values: Readonly<Record<string, string>>, fault?: FilterFault) =>
+  const form = (visit: Visit, values: Readonly<Record<string, string>>, faults: readonly InputFault[] = []) =>
     renderFilterForm({
       action,
       filters: shape,
       values,
       sources: visit.sources,
       first,
-      fault,
+      faults,
       kept: limitOf(rowsIn(visit.query)),
     });
 
@@ -78,12 +92,15 @@ export function listPage<N extends ListName>(options: ListPageOptions<N>): Page 
       caption: title,
       columns: withColumns?.(columns, visit) ?? columns,
       items: page.items,
-      empty: cursor === undefined ? emptyList(title.toLowerCase(), values, empty) : 'There is nothing more.',
+      empty:
+        cursor === undefined
+          ? emptyList(NOUNS[name] ?? title.toLowerCase(), values, empty)
+          : 'There is nothing more.',
     });
     return {
       title,
       beside: beside?.(visit),
-      body: html`${form(visit, values)}
+      body: html`${form(visit, values)}${renderUnknown(visit.query, shape)}
 ${await above?.(page, visit, filters)}${around === undefined ? table : around(table, page, visit, filters)}
 ${pager({ action, values, filters, cursor, rows, next: page.next_cursor })}
 ${renderExport(name, { filters: shape, values, may: visit.calls.may })}`,
@@ -91,6 +108,7 @@ ${renderExport(name, { filters: shape, values, may: visit.calls.may })}`,
         command: commandOf(name),
         path,
         query: { ...filters, limit: rows, cursor },
+        typed: { ...values, limit: rows },
       }),
     };
   }
@@ -100,19 +118,33 @@ ${renderExport(name, { filters: shape, values, may: visit.calls.may })}`,
     try {
       return await view(visit, values);
     } catch (error) {
-      const fault = faultIn(error, shape);
-      if (fault === undefined) throw error;
-      const told = html`<div class="notice bad"><p><strong>The request is not valid:</strong> see the filter that is marked.</p></div>`;
-      return { title, status: 400, body: html`${told}${form(visit, values, fault)}` };
+      const faults = filterFaults(error, shape);
+      if (faults.length === 0) throw error;
+      const marked = faults.length === 1 ? 'filter that is' : 'filters that are';
+      const told = html`<div class="notice bad"><p><strong>The request is not valid:</strong> see the ${marked} marked.</p></div>`;
+      return { title, status: 400, body: html`${told}${form(visit, values, faults)}` };
     }
   });
 }
 
-/** Undefined for an error of something else than a filter. The API names the parameter first. */
-function faultIn(error: unknown, shape: Filters): FilterFault | undefined {
-  if (!(error instanceof ApiError) || error.status !== 400) return undefined;
-  const [, name = '', message = ''] = /^(\w+): (.*)$/s.exec(error.message) ?? [];
-  return name in shape ? { name, message } : undefined;
+/** None of an error of something else than a filter. */
+const filterFaults = (error: unknown, shape: Filters): readonly InputFault[] =>
+  error instanceof ApiError && error.status === 400
+    ? faultsIn(error).filter(({ name }) => Object.hasOwn(shape, name))
+    : [];
+
+/** Parameters of a list's page that are no filters. `by`: of its groups. */
+const NO_FILTERS: readonly string[] = ['limit', 'cursor', 'by'];
+const UNKNOWN_SHOWN = 5;
+
+/** The API refuses a parameter that it does not know; a page says that it does nothing. */
+function renderUnknown(query: URLSearchParams, shape: Filters): Content {
+  const unknown = [...new Set(query.keys())].filter(
+    (name) => !Object.hasOwn(shape, name) && !NO_FILTERS.includes(name),
+  );
+  if (unknown.length === 0) return undefined;
+  const names = unknown.slice(0, UNKNOWN_SHOWN).map((name, index) => html`${index > 0 && ', '}${id(name)}`);
+  return html`<div class="notice warn"><p>This list has no filter of this name, so it does nothing: ${names}</p></div>`;
 }
 
 /** The words of the command line that show the list. */
@@ -137,15 +169,18 @@ const CONVERSIONS = {
  * @throws ApiError 400
  */
 export function withUnits(values: Readonly<Record<string, string>>, shape: Filters): Record<string, string> {
-  const converted = Object.entries(values).map(([name, text]) => {
+  const faults: InputFault[] = [];
+  const converted: Record<string, string> = {};
+  for (const [name, text] of Object.entries(values)) {
     const as = shape[name]?.form.converts;
-    if (as === undefined) return [name, text] as const;
-    const { convert, write } = CONVERSIONS[as];
-    const value = convert(text);
-    if (value === undefined) throw new ApiError(400, 'invalid_request', `${name}: write ${write}`);
-    return [name, value] as const;
-  });
-  return Object.fromEntries(converted);
+    const value = as === undefined ? text : CONVERSIONS[as].convert(text);
+    if (value !== undefined) converted[name] = value;
+    else if (as !== undefined) faults.push({ name, message: `write ${CONVERSIONS[as].write}` });
+  }
+  if (faults.length === 0) return converted;
+  // The API is not asked then, so the other filters are checked here: all that are at fault are told at once.
+  const { error } = z.object(shape).safeParse(converted, { error: inPlainWords });
+  throw new InputError([...faults, ...(error === undefined ? [] : faultsOf(error))]);
 }
 
 function pager({

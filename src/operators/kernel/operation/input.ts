@@ -5,6 +5,7 @@ import type { Request } from 'express';
 import { getRawBody } from 'raw-body';
 import type { z } from 'zod';
 import { decodeUtf8, inspectStructure, parseLoosely } from '../../../ledger/index.ts';
+import { clip, faultsOf, InputError, inPlainWords } from './input-faults.ts';
 import { ApiError, type Operation } from './operation.ts';
 
 /** Fits the longest list of event ids that a replay takes: a thousand, of ordinary length. */
@@ -12,8 +13,6 @@ export const BODY_LIMIT_BYTES = 64 * 1024;
 
 /** Far more than any operation has. */
 const MAX_PARAMETERS = 64;
-const MAX_ISSUES_SHOWN = 5;
-const MAX_MESSAGE_LENGTH = 500;
 
 const JSON_TYPE = /^application\/json\s*(?:;\s*charset="?utf-8"?\s*)?$/i;
 
@@ -71,42 +70,11 @@ function check(schema: z.ZodObject | undefined, value: unknown): unknown {
     return undefined;
   }
   const { data, error } = schema.safeParse(value, { error: inPlainWords });
-  if (error !== undefined) throw invalid(describe(error));
+  if (error !== undefined) throw new InputError(faultsOf(error));
   return data;
 }
 
-const TYPES: Readonly<Record<string, string>> = {
-  object: 'a JSON object',
-  array: 'a JSON array',
-  string: 'text',
-  boolean: 'true or false',
-  int: 'a whole number',
-  number: 'a number',
-};
-
-/** Of faults for which a schema has no words of its own. */
-function inPlainWords(issue: z.core.$ZodRawIssue): string | undefined {
-  if (issue.code === 'invalid_format' && issue.format === 'uuid') return 'must be a UUID';
-  if (issue.code !== 'invalid_type') return undefined;
-  const expected = TYPES[issue.expected];
-  if (issue.input === undefined) return 'must be given';
-  return expected && `must be ${expected}`;
-}
-
-function describe(error: z.ZodError): string {
-  const lines = error.issues.slice(0, MAX_ISSUES_SHOWN).map((issue) => {
-    if (issue.code === 'unrecognized_keys') {
-      return `unknown parameter: ${issue.keys.slice(0, MAX_ISSUES_SHOWN).join(', ')}`;
-    }
-    const name = issue.path.map(String).join('.');
-    return name === '' ? issue.message : `${name}: ${issue.message}`;
-  });
-  return clip(lines.join('; '));
-}
-
 const keysOf = (value: unknown) => clip(Object.keys(value as object).join(', '));
-const clip = (text: string) =>
-  text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
 
 /** Not by a library: those ignore bad percent-encoding, and make lists of parameters that are given twice. */
 function readQuery(url: string): Record<string, string> {

@@ -12,7 +12,7 @@ export const idsOf = (id: z.ZodType<string, string>, max: number) =>
   z
     .array(id)
     .min(1, 'must not be empty')
-    .max(max, `must be at most ${max} in one request`)
+    .max(max, `must be at most ${max.toLocaleString('en-US')} in one request`)
     .optional()
     .describe(`These, at most ${max}. Each of them is answered.`);
 

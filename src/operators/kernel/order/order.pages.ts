@@ -219,7 +219,7 @@ function result(
     title: inAll,
     body: html`${
       next === null
-        ? html`<p>${of !== undefined && html`The preview showed ${of}. `}<a href="${listOf(order)}">Back to the list</a></p>`
+        ? html`<p>${of !== undefined && of !== counted(done, noun) && html`The preview showed ${of}. `}<a href="${listOf(order)}">Back to the list</a></p>`
         : html`<div class="notice warn"><p>There are more: ${of ?? 'as many as were shown'} in all. Each step handles a part of them.</p>
 <form method="post" action="/console/${order.name}">${hiddenFields({ ...fieldsOf(wanted), note, of, done, cursor: next })}${keyField(nextKey(key))}<p class="actions"><button class="main">${verb} the next ones</button> <a href="${listOf(order)}">Leave the rest</a></p></form></div>`
     }

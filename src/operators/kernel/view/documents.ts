@@ -23,6 +23,7 @@ const SECTIONS: readonly (readonly [begin: string, anchor: string])[] = [
   ['/event', 'events'],
   ['/publications', 'publications'],
   ['/source', 'sources'],
+  ['/destinations', 'destinations'],
   ['/tokens', 'tokens'],
   ['/sessions', 'sessions'],
   ['/operator-log', 'operator-log'],

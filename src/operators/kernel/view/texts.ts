@@ -7,6 +7,9 @@ import { type Content, html } from '../../../web/index.ts';
 export const seen = (text: string | null | undefined): string | undefined =>
   text === null || text === undefined ? undefined : spellInvisible(text);
 
+/** As a sentence begins. */
+export const capitalized = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}`;
+
 const NO_QUEUE = '312 NO_ROUTE';
 /** As a full queue with `reject-publish` does, or one that is short of a majority. */
 const NACKED = 'nacked by the broker';

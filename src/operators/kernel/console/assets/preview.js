@@ -11,6 +11,21 @@ for (const form of document.querySelectorAll('form[data-preview]')) {
     timer = setTimeout(show, PAUSE_MS);
   });
 
+  /** The fields that the answer marks, and no others. */
+  function mark(answered) {
+    for (const told of form.querySelectorAll('.fault')) told.remove();
+    for (const field of form.querySelectorAll('[aria-invalid]')) {
+      field.removeAttribute('aria-invalid');
+      field.removeAttribute('aria-describedby');
+    }
+    for (const { name, nextElementSibling: told } of answered?.querySelectorAll('[aria-invalid]') ?? []) {
+      const field = form.elements[name];
+      field.setAttribute('aria-invalid', 'true');
+      field.setAttribute('aria-describedby', told.id);
+      field.after(' ', told);
+    }
+  }
+
   async function show() {
     const mine = ++asked;
     const given = [...new FormData(form)].filter(([, value]) => value !== '');
@@ -28,6 +43,7 @@ for (const form of document.querySelectorAll('form[data-preview]')) {
     const shown = page.getElementById(form.dataset.preview);
     if (shown === null) return isSent ? form.submit() : location.assign(address);
     document.getElementById(form.dataset.preview).replaceChildren(...shown.childNodes);
+    mark(page.querySelector('form[data-preview]'));
     document.querySelector('.same-as')?.remove();
     const same = page.querySelector('.same-as');
     if (same !== null) document.querySelector('main').append(same);
