@@ -4,7 +4,6 @@ import { type Content, type Html, html } from '../../web/index.ts';
 import type { Cells } from '../kernel/list/looks.pages.ts';
 import { address, eventHref, replayHref } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
-import { clipped } from '../kernel/view/table.ts';
 import { explained, idLink } from '../kernel/view/texts.ts';
 import { timeOfDay } from '../kernel/view/times.ts';
 import { type Entry, nameOfAhead } from './contract.ts';
@@ -17,7 +16,7 @@ export const eventLink = ({ event_id: id }: Entry): Html =>
 /** What it waits behind, with a link, or its last error. */
 export function whyItWaits(entry: Entry): Content {
   const { waits_behind: ahead, last_error: error, source, job_id } = entry;
-  if (!ahead) return clipped(explained(error));
+  if (!ahead) return explained(error);
   const where = address(OUTBOX, { source, job_id });
   return html`waits for ${idLink(where, nameOfAhead(entry))}, which is ${state(ahead.state)}`;
 }
