@@ -175,6 +175,10 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
       expect(await page.getByLabel('Outcome').inputValue()).toBe('duplicate');
 
       await page.getByRole('link', { name: 'Clear' }).click();
+      const weights = await page.evaluate<string[]>(
+        `[...document.querySelectorAll('.pager span a')].map((each) => getComputedStyle(each).fontWeight)`,
+      );
+      expect(weights).toEqual(['600', '400', '400']); // the present number of rows is seen
       await page.getByRole('link', { name: 'Next page' }).click();
       const second = await page.locator('tbody').innerText();
       await page.goBack();
@@ -282,6 +286,13 @@ describeInBrowser('the pages of jobs, deliveries, events and publications', (ope
       expect(await jobs.isVisible()).toBe(false);
       await menu.click();
       expect(await overflow(page)).toEqual([]);
+      const heights = await page.evaluate<number[]>(
+        `[...document.querySelectorAll('.menu a')].map((each) => each.getBoundingClientRect().height)`,
+      );
+      expect(Math.min(...heights)).toBeGreaterThanOrEqual(44); // of a finger
+      const isRoleWhole = `(({ scrollWidth, offsetWidth, textContent }) => textContent === 'viewer' && scrollWidth <= offsetWidth)(
+        document.querySelector('.who > .dim'))`;
+      expect(await page.evaluate<boolean>(isRoleWhole)).toBe(true);
       await jobs.click();
       expect(await page.locator('h1').innerText()).toBe('Jobs');
     },

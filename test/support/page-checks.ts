@@ -1,4 +1,5 @@
-// What is asked of every page of ours: it is accessible, nothing of it is wider than the window, and what can be pressed is in reach.
+// What is asked of every page of ours: it is accessible, nothing of it is wider than the window, what can be pressed is in reach, and
+// what is written can be read.
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -15,12 +16,20 @@ const OPTIONS = { resultTypes: ['violations'], preload: false };
 const TIMERS_THAT_RUN = `if (matchMedia('(scripting: none)').matches)
   window.setTimeout = (run) => { Promise.resolve().then(run); return 0; }`;
 
-/** Nothing if the page is accessible, fits, and has what can be pressed in reach in each of the looks; else one line for each fault. Ends with the last look. */
+/**
+ * Nothing if the page is accessible, fits, has what can be pressed in reach and can be read in each of the looks; else one line for
+ * each fault. Ends with the last look.
+ */
 export async function faultsIn(page: Page, looks: readonly Look[]): Promise<string[]> {
   const faults: string[] = [];
   for (const look of looks) {
     await show(page, look);
-    const found = [...(await axeViolations(page)), ...(await overflow(page)), ...(await outOfReach(page))];
+    const found = [
+      ...(await axeViolations(page)),
+      ...(await overflow(page)),
+      ...(await outOfReach(page)),
+      ...(await unreadable(page)),
+    ];
     faults.push(...found.map((fault) => `${look.width} pixels, ${look.colorScheme}: ${fault}`));
   }
   return faults;
@@ -70,5 +79,49 @@ function outOfReach(page: Page): Promise<string[]> {
     return [...buttons, ...document.querySelectorAll('td.act a')]
       .filter((each) => isSeen(each) && isBeyond(each))
       .map((each) => 'out of reach: ' + each.textContent.trim());
+  })()`);
+}
+
+/**
+ * Cells of lists that are cut, lie below the actions that stay in sight or, where the rows are blocks, beyond their side; and texts that
+ * are written over each other or over the border of their box. A list with all its columns may be wider than 1280 pixels have room for.
+ */
+function unreadable(page: Page): Promise<string[]> {
+  return page.evaluate<string[]>(`(() => {
+    const isSeen = (each) => each.checkVisibility({ contentVisibilityAuto: true }) && !each.closest('.unseen');
+    const all = (selector, within = document) => [...within.querySelectorAll(selector)].filter(isSeen);
+    const meet = (one, other) => one.right > other.left + 1 && other.right > one.left + 1
+      && one.bottom > other.top + 1 && other.bottom > one.top + 1;
+    const linesOf = (each) => {
+      const range = document.createRange();
+      range.selectNodeContents(each);
+      return [...range.getClientRects()].filter(({ width }) => width > 0);
+    };
+    const isCut = (each) => getComputedStyle(each).overflowX !== 'visible'
+      && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1);
+    const isNarrow = innerWidth <= 900;
+    const faults = [];
+    const tell = (what, each) => faults.push(what + ': ' + (each.dataset.head ?? '') + ' ' + each.textContent.trim().slice(0, 60));
+
+    for (const cell of all('.list td')) {
+      const lines = linesOf(cell);
+      const { left, right } = (cell.closest('.scroll') ?? document.body).getBoundingClientRect();
+      const act = cell.parentElement.querySelector('.act');
+      if ([cell, ...cell.querySelectorAll('*')].some((each) => !each.matches('.unseen, .unseen *, input, select') && isCut(each))) tell('cut', cell);
+      if (isNarrow && lines.some((line) => line.right > right + 1 || line.left < left - 1)) tell('beyond the side of its list', cell);
+      if (act !== null && act !== cell && lines.some((line) => meet(line, act.getBoundingClientRect()))) tell('below the actions', cell);
+    }
+    for (const plot of all('svg.plot')) {
+      const texts = all('text', plot);
+      for (const [index, text] of texts.entries()) {
+        const others = texts.slice(index + 1);
+        if (others.some((other) => meet(text.getBoundingClientRect(), other.getBoundingClientRect()))) tell('written over', text);
+      }
+    }
+    for (const figure of all('.figures li')) {
+      const { right } = figure.getBoundingClientRect();
+      if (linesOf(figure).some((line) => line.right > right)) tell('over its border', figure);
+    }
+    return faults;
   })()`);
 }

@@ -59,9 +59,8 @@ const noticeOf = (meaning: 'bad' | 'warn', warnings: readonly DestinationWarning
 const columnsFor = (mayReplay: boolean): readonly Column<Destination>[] => [
   {
     head: 'Queue',
-    cell: ({ name, what }) =>
-      html`<bdi title="${seen(name)}">${seen(name)}</bdi>${what === 'exchange' && ' (an exchange)'}`,
-    form: 'clip',
+    cell: ({ name, what }) => html`<bdi>${seen(name)}</bdi>${what === 'exchange' && ' (an exchange)'}`,
+    form: 'name',
   },
   { head: 'Receives', cell: receivedText, form: 'long' },
   {

@@ -11,7 +11,7 @@ import { address, deliveryHref, eventHref, jobHref, replayHref } from '../kernel
 import { missing } from '../kernel/view/missing.ts';
 import { exact } from '../kernel/view/numbers.ts';
 import { publicationState, state } from '../kernel/view/states.ts';
-import { clipped, renderTable } from '../kernel/view/table.ts';
+import { renderTable } from '../kernel/view/table.ts';
 import { copyable, explained, id, idLink, seen } from '../kernel/view/texts.ts';
 import { duration, utc } from '../kernel/view/times.ts';
 import { SentCloudEvent } from './cloud-event.contract.ts';
@@ -81,8 +81,8 @@ function renderPublications({ id: eventId, source, job_id: jobId, publications }
       { head: 'Took', cell: (item) => duration(item.duration_ms), form: 'number' },
       {
         head: 'Detail',
-        cell: ({ detail }) => clipped(explained(detail)),
-        form: 'clip',
+        cell: ({ detail }) => explained(detail),
+        form: 'text',
         isOptional: true,
       },
       {

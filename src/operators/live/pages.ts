@@ -18,7 +18,7 @@ const COLUMNS = [
   ['Time (UTC)', 'brief'],
   ['What', 'brief'],
   ['Source', 'brief'],
-  ['Job', 'clip'],
+  ['Job', 'name'],
   ['Outcome', 'brief'],
   ['Status', 'brief'],
   ['Details', 'long'],

@@ -18,7 +18,7 @@ const renderItems = (items: readonly EntryItem[]): Content =>
         head: 'Event',
         cell: ({ id, event_id: found }) =>
           found === null ? id : html`<a class="id" href="${eventHref(found)}">${found}</a>`,
-        form: 'clip',
+        form: 'name',
       },
       { head: 'Was', cell: ({ state }) => state, form: 'brief' },
       { head: 'Result', cell: ({ result }) => result.replaceAll('_', ' '), form: 'brief' },

@@ -5,7 +5,6 @@ import { listPage } from '../kernel/list/list.pages.ts';
 import { hiddenFields } from '../kernel/view/act.ts';
 import { eventHref, jobHref, replayHref } from '../kernel/view/links.ts';
 import { CHOOSE_A_FILTER, chooseEvent, replayChosen } from '../kernel/view/replay-these.ts';
-import { clipped } from '../kernel/view/table.ts';
 import { explained, idLink } from '../kernel/view/texts.ts';
 import type { Publication } from './contract.ts';
 
@@ -29,7 +28,7 @@ export const publications = listPage({
   cells: {
     event_id: (item) => idLink(eventHref(item.event_id), item.event_id),
     job_id: (item) => idLink(jobHref(item.source, item.job_id), item.job_id),
-    detail: ({ detail }) => clipped(explained(detail)),
+    detail: ({ detail }) => explained(detail),
     replay_id: ({ replay_id: id }) =>
       id !== null && html`<a class="id" href="${replayHref(id)}">${id.slice(0, 8)}</a>`,
   },

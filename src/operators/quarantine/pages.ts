@@ -112,13 +112,13 @@ const renderItems = (items: readonly DeliveryItem[]): Content =>
       {
         head: 'Delivery',
         cell: ({ delivery_id: id }) => html`<a class="id" href="${deliveryHref(id)}">${id}</a>`,
-        form: 'clip',
+        form: 'name',
       },
       { head: 'Result', cell: ({ result }) => state(result.replaceAll('_', ' ')), form: 'brief' },
       {
         head: 'Event',
         cell: ({ event_id: id }) => id && html`<a class="id" href="${eventHref(id)}">${id}</a>`,
-        form: 'clip',
+        form: 'name',
       },
       { head: 'Reason', cell: ({ reason }) => reason, form: 'long' },
     ],

@@ -167,11 +167,11 @@ ${renderTable({ caption: matched > sample.length ? `The first ${sample.length} o
 const whereOf = (queue: string | undefined) => (queue === undefined ? 'the exchange' : `the queue ${queue}`);
 
 const EVENT_COLUMNS: readonly Column<Preview['sample'][number]>[] = [
-  { head: 'Event', cell: ({ id }) => html`<a class="id" href="${eventHref(id)}">${id}</a>`, form: 'clip' },
+  { head: 'Event', cell: ({ id }) => html`<a class="id" href="${eventHref(id)}">${id}</a>`, form: 'name' },
   {
     head: 'Job',
     cell: (event) => html`<a class="id" href="${jobHref(event.source, event.job_id)}">${event.job_id}</a>`,
-    form: 'clip',
+    form: 'name',
   },
   { head: 'Source', cell: ({ source }) => source, form: 'brief' },
   { head: 'Kind', cell: ({ kind }) => state(kind), form: 'brief' },

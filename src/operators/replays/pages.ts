@@ -129,7 +129,7 @@ ${renderTable({
     {
       head: 'Event',
       cell: ({ event_id: id }) => html`<a class="id" href="${eventHref(id)}">${id}</a>`,
-      form: 'clip',
+      form: 'name',
     },
     { head: 'Reason', cell: ({ reason }) => reason, form: 'long' },
   ],

@@ -9,7 +9,7 @@ import { ApiError } from '../kernel/operation/operation.ts';
 import { keyField, keyIn } from '../kernel/view/act.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address } from '../kernel/view/links.ts';
-import { clipped, renderTable } from '../kernel/view/table.ts';
+import { renderTable } from '../kernel/view/table.ts';
 import { utc } from '../kernel/view/times.ts';
 import { EndedSession, type Session, SessionPage } from './contract.ts';
 
@@ -29,8 +29,8 @@ ${renderTable<Shown>({
     {
       head: 'Token',
       cell: (session) =>
-        html`${clipped(session.token_name)}${session.id === caller.sessionId && html` <span class="dim">(this one)</span>`}`,
-      form: 'clip',
+        html`${session.token_name}${session.id === caller.sessionId && html` <span class="dim">(this one)</span>`}`,
+      form: 'name',
     },
     { head: 'From', cell: (session) => session.remote_address },
     { head: 'Started (UTC)', cell: (session) => utc(session.created_at), form: 'brief' },

@@ -13,7 +13,7 @@ import { keyField, keyIn, textIn } from '../kernel/view/act.ts';
 import { renderFacts } from '../kernel/view/facts.ts';
 import { address } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
-import { clipped, renderTable } from '../kernel/view/table.ts';
+import { renderTable } from '../kernel/view/table.ts';
 import { day, utc } from '../kernel/view/times.ts';
 import { NewToken, ROLES, TOKEN_ROLES, Token, TokenPage } from './contract.ts';
 
@@ -38,21 +38,21 @@ const tokens: Page = get('/tokens', ['listTokens'], async ({ calls, caller, orig
       {
         head: 'Name',
         cell: (token) =>
-          html`${clipped(token.name)}${token.id === caller.tokenId && html` <span class="dim">(yours)</span>`}`,
-        form: 'clip',
+          html`${token.name}${token.id === caller.tokenId && html` <span class="dim">(yours)</span>`}`,
+        form: 'name',
       },
       { head: 'Role', cell: ({ role }) => role, form: 'brief' },
-      { head: 'Sources', cell: ({ sources }) => sources?.join(', ') ?? 'all', form: 'long' },
+      { head: 'Sources', cell: ({ sources }) => sources?.join(', ') ?? 'all', form: 'text' },
       { head: 'State', cell: (token) => state(stateOf(token)), form: 'brief' },
       { head: 'Last used (UTC)', cell: (token) => utc(token.last_used_at) ?? 'never', form: 'brief' },
       { head: 'Expires (UTC)', cell: (token) => utc(token.expires_at) ?? 'never', form: 'brief' },
       { head: 'Created (UTC)', cell: (token) => day(token.created_at), form: 'brief' },
-      { head: 'Created by', cell: (token) => clipped(token.created_by), form: 'clip' },
+      { head: 'Created by', cell: (token) => token.created_by, form: 'name' },
       {
         head: 'Id',
         cell: ({ id }) =>
           html`<a class="id" href="${address('/console/operator-log', { token_id: id })}">${id}</a>`,
-        form: 'brief',
+        form: 'long',
       },
       {
         head: 'Actions',

@@ -82,7 +82,7 @@ export function createLayout({ assets }: { assets: Assets }): Layout {
 <button>Search</button>
 </form></search>
 <a href="${sectionAbout(path)}" title="What the documents say about this page">Docs</a>
-<form method="post" action="/console/sign-out" class="who"><span title="${caller.role}${caller.sources === null ? '' : `, sources: ${caller.sources.join(', ')}`}">${caller.name} <span class="dim">${caller.role}</span></span> <button class="plain">Sign out</button></form>
+<form method="post" action="/console/sign-out" class="who"><span class="caller" title="${caller.name}: ${caller.role}${caller.sources === null ? '' : `, sources: ${caller.sources.join(', ')}`}">${caller.name}</span> <span class="dim">${caller.role}</span> <button class="plain">Sign out</button></form>
 </header>
 <div class="page">
 ${navigation(path, may)}

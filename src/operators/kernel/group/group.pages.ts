@@ -3,7 +3,7 @@
 import { type Content, html } from '../../../web/index.ts';
 import { address } from '../view/links.ts';
 import { exact } from '../view/numbers.ts';
-import { type Column, clipped, renderTable } from '../view/table.ts';
+import { type Column, renderTable } from '../view/table.ts';
 import { explained } from '../view/texts.ts';
 import { utc } from '../view/times.ts';
 
@@ -45,8 +45,8 @@ export function renderGroups<G extends Group>(options: Options<G>): Content {
     {
       head: `${by.charAt(0).toUpperCase()}${by.slice(1)}`,
       cell: (group) =>
-        html`<a href="${address(path, { ...filters, ...filterOf(group) })}">${clipped(explained(group.value) ?? none)}</a>`,
-      form: 'clip',
+        html`<a href="${address(path, { ...filters, ...filterOf(group) })}">${explained(group.value) ?? none}</a>`,
+      form: 'text',
     },
     { head: 'Oldest (UTC)', cell: (group) => utc(group.oldest_at), form: 'brief' },
     ...(actions === undefined ? [] : [{ head: 'Actions', cell: actions, form: 'act' as const }]),

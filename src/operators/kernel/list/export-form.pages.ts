@@ -16,7 +16,7 @@ export function renderExport(
 <form class="filters" method="post" action="/console/export" aria-label="Export">${hiddenFields({ list: name, ...values })}
 <label>Format <select name="format"><option value="csv">CSV</option><option value="ndjson">NDJSON</option></select></label>
 ${'from' in filters && 'to' in filters && html`<label>Only of this day (UTC) <input type="date" name="day" autocomplete="off"></label>`}
-${hasBodies && html`<label><input type="checkbox" name="bodies" value="true"> with bodies</label>`}
+${hasBodies && html`<label class="tick"><input type="checkbox" name="bodies" value="true"> with bodies</label>`}
 <span class="actions"><button>Export all that match</button></span></form>
 <p class="hint">All pages, with the filters above. It is a line of the operator log. A file whose download breaks off is not complete.</p></details>`;
 }

@@ -5,7 +5,7 @@ import { LISTS, type ListName } from '../../lists.contract.ts';
 import type { ItemOf } from '../console/calls.ts';
 import { exact } from '../view/numbers.ts';
 import { state } from '../view/states.ts';
-import { type Column, clipped } from '../view/table.ts';
+import type { Column } from '../view/table.ts';
 import { id, seen, size } from '../view/texts.ts';
 import { duration, since, utc } from '../view/times.ts';
 import {
@@ -22,11 +22,11 @@ type Drawing = {
   readonly form: NonNullable<Column<never>['form']>;
 };
 
-const text = (value: NonNullable<Value>): Content => clipped(seen(String(value)) ?? null);
+const text = (value: NonNullable<Value>): Content => seen(String(value));
 
 const LOOKS: { readonly [L in Look]: Drawing } = {
-  name: { cell: text, form: 'clip' },
-  id: { cell: (value) => id(String(value)), form: 'clip' },
+  name: { cell: text, form: 'name' },
+  id: { cell: (value) => id(String(value)), form: 'name' },
   word: { cell: (value) => state(String(value)), form: 'brief' },
   time: { cell: (value) => utc(String(value)), form: 'brief' },
   age: { cell: (value) => since(String(value)), form: 'brief' },
@@ -34,7 +34,7 @@ const LOOKS: { readonly [L in Look]: Drawing } = {
   percent: { cell: (value) => `${value} %`, form: 'number' },
   duration: { cell: (value) => duration(Number(value)), form: 'number' },
   size: { cell: (value) => size(Number(value)), form: 'number' },
-  text: { cell: text, form: 'clip' },
+  text: { cell: text, form: 'text' },
 };
 
 type Cell<Item> = ((item: Item) => Content) | Pick<Column<Item>, 'cell' | 'form'>;

@@ -124,11 +124,11 @@ function frame(
     (href, step) =>
       html`<a href="${href}" tabindex="-1" title="${shortTime(steps[step] ?? '', steps)}: ${saidOf(series, step)}"></a>`,
   );
-  return html`<figure class="chart"><figcaption>${title}</figcaption>
+  return html`<figure class="chart"><figcaption>${title}${note !== undefined && html` <span class="dim">${note}</span>`}</figcaption>
 <div class="plot-box"><svg class="plot" role="img" aria-labelledby="${id}-title ${id}-desc" aria-describedby="${id}-what"><title id="${id}-title">${title}</title><desc id="${id}-desc">${summary}</desc>
 <line class="grid" x1="0" x2="100%" y1="16" y2="16"/><line class="grid" x1="0" x2="100%" y1="66" y2="66"/><line class="grid" x1="0" x2="100%" y1="116" y2="116"/>
 <svg x="0" y="16" width="100%" height="100" viewBox="0 0 ${steps.length} ${HEIGHT}" preserveAspectRatio="none">${drawn}</svg>
-<text x="0" y="11">${scale(top)}</text>${note !== undefined && html`<text x="100%" y="11" text-anchor="end">${note}</text>`}
+<text x="0" y="11">${scale(top)}</text>
 ${timeLabels(steps)}</svg>${links.length > 0 && html`<div class="plot-links" aria-hidden="true">${links}</div>`}</div>
 <ul class="legend">${series.map(
     ({ name, form, total, href }) =>

@@ -7,11 +7,11 @@ export type Column<Item> = {
   readonly head: string;
   readonly cell: (item: Item) => Content;
   /**
-   * `number` is set to the right, `brief` never breaks, `clip` is cut at its width (its cell shows the whole on hover), `long` and
-   * `wide` break anywhere and are never narrower than a few words or a sentence, and `act`, the last one, stays in sight where the
-   * list is wider than its box.
+   * Nothing is cut: who reads a list on a tablet cannot point at it. `number` is set to the right, `brief` never breaks, `name` and
+   * `text` ask for the room of an id or of a sentence and take further lines for more, `long` and `wide` break anywhere and are never
+   * narrower than a few words or a sentence, and `act`, the last one, stays in sight where the list is wider than its box.
    */
-  readonly form?: 'number' | 'brief' | 'clip' | 'long' | 'wide' | 'act';
+  readonly form?: 'number' | 'brief' | 'name' | 'text' | 'long' | 'wide' | 'act';
   /** Left out where no row has a value. */
   readonly isOptional?: true;
 };
@@ -45,7 +45,3 @@ function renderRow<Item>(item: Item, columns: readonly Column<Item>[]): Html {
 }
 
 const classOf = (form: string | undefined): Content => form && html` class="${form}"`;
-
-/** A text that may be long, whole on hover. */
-export const clipped = (text: string | null): Content =>
-  text !== null && html`<span title="${text}">${text}</span>`;
