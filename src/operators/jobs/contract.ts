@@ -70,7 +70,7 @@ export const jobColumns = columnsOf<Job>()({
     head: 'bus',
     look: 'word',
     isRare: true,
-    of: ({ is_held: isHeld }) => (isHeld === true ? 'held back' : null),
+    of: ({ is_held: isHeld }) => (isHeld ? 'held back' : null),
   },
   error_code: { head: 'error', look: 'name', isRare: true },
   last_seen_at: { head: 'last heard of', look: 'age', isMinor: true },
