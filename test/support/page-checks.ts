@@ -93,9 +93,15 @@ function unreadable(page: Page): Promise<string[]> {
     const meet = (one, other) => one.right > other.left + 1 && other.right > one.left + 1
       && one.bottom > other.top + 1 && other.bottom > one.top + 1;
     const linesOf = (each) => {
-      const range = document.createRange();
-      range.selectNodeContents(each);
-      return [...range.getClientRects()].filter(({ width }) => width > 0);
+      const texts = document.createTreeWalker(each, NodeFilter.SHOW_TEXT);
+      const lines = [];
+      while (texts.nextNode()) {
+        if (texts.currentNode.parentElement.closest('.unseen') !== null) continue;
+        const range = document.createRange();
+        range.selectNodeContents(texts.currentNode);
+        lines.push(...range.getClientRects());
+      }
+      return lines.filter(({ width }) => width > 0);
     };
     const isCut = (each) => getComputedStyle(each).overflowX !== 'visible'
       && (each.scrollWidth > each.clientWidth + 1 || each.scrollHeight > each.clientHeight + 1);
