@@ -15,7 +15,7 @@ export const INCIDENT_CELLS: Cells<'incidents'> = {
       const href = placeOf(condition, subject, at);
       return href === undefined ? seen(condition) : html`<a href="${href}">${condition}</a>`;
     },
-    form: 'text',
+    form: 'brief',
   },
   subject: ({ subject }) => subject !== null && idLink(sourceHref(subject), subject),
   summary: { cell: ({ summary }) => seen(summary), form: 'long' },
@@ -24,7 +24,7 @@ export const INCIDENT_CELLS: Cells<'incidents'> = {
 const RUNBOOK: Column<Incident> = {
   head: 'What to do',
   cell: ({ condition }) => runbook(condition, `runbook: ${condition}`),
-  form: 'text',
+  form: 'long',
 };
 
 export const incidents = listPage({
