@@ -132,8 +132,10 @@ describeInBrowser('the overview, incidents, search and sources', (open) => {
         .locator('figure')
         .filter({ has: page.getByRole('img', { name: /^Deliveries by/ }) });
       await figure.locator('.plot-links a[title*="accepted"]').first().click();
-      const listed = () => page.locator('tbody tr').count();
-      expect(new URL(page.url()).pathname).toBe('/console/deliveries');
+      const listed = async () => {
+        await page.waitForURL('**/console/deliveries?*');
+        return page.locator('tbody tr').count();
+      };
       expect(await listed()).toBeGreaterThan(0);
 
       await page.goto('/console');
