@@ -147,6 +147,7 @@ describeInBrowser('pages that act', (open) => {
     if (!javaScriptEnabled) await press(page, 'Preview');
     const fault = page.locator('input[name=from][aria-invalid=true] ~ .fault');
     expect(await fault.innerText()).toContain('write 2026-01-31T12:00:00Z');
+    expect(await faultsIn(page, [{ width: 390, colorScheme: 'dark' }])).toEqual([]);
     await page.getByLabel('From (UTC)').fill('24h');
     if (javaScriptEnabled) await fault.waitFor({ state: 'detached' });
     expect(await faults()).toEqual([expect.stringContaining('a status of 400')]);
