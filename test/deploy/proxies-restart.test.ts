@@ -8,6 +8,7 @@ import { PROXIES, startDeployedProxy } from '../support/deployed-proxies.ts';
 import { eventIds } from '../support/facts.ts';
 import { type Load, startLoad } from '../support/load.ts';
 import { startReplica } from '../support/replica.ts';
+import { waitFor } from '../support/waits.ts';
 
 /** As docs/deploy.md has it: nginx does not ask for readiness. */
 const SHUTDOWN_DELAY_MS = { nginx: '0', haproxy: '3000', caddy: '3000' } as const;
@@ -53,7 +54,9 @@ for (const name of names) {
       for (const { port, replica } of running) {
         replica.kill('SIGTERM');
         expect(await replica.exited).toEqual({ code: 0, signal: null });
-        replicas.use(await start(port));
+        const { log } = replicas.use(await start(port));
+        // The next one is stopped when the proxy sends to this one again: it may not be ready, or not be asked, when it listens.
+        await waitFor(() => expect(log.map(({ msg }) => msg)).toContain('delivery'), { timeout: 20_000 });
         await Promise.all([kept, fresh].map(moreAnswers));
       }
       await Promise.all([kept.stop(), fresh.stop()]);
