@@ -2,14 +2,13 @@
 // failure holds neither the account nor its password.
 
 import { lookup as systemLookup } from 'node:dns';
-import { type IncomingMessage, request as httpRequest } from 'node:http';
-import { request as httpsRequest } from 'node:https';
 import { parseIfJson } from '../json/json.ts';
 import { type CertificateFiles, readCertificates } from '../net/certificates.ts';
+import { readUpTo } from '../net/byte-stream.ts';
 import { connectionFault } from '../net/connection-fault.ts';
 import { limitLookups } from '../net/lookups.ts';
+import { requestOnce } from '../net/request-once.ts';
 import { tlsFaultOf } from '../net/tls-fault.ts';
-import { version } from '../version.ts';
 
 /** `because`: behind "RabbitMQ's management API", as "did not answer within 1 s". */
 export type ManagementAnswer = { readonly json: unknown } | { readonly because: string };
@@ -42,26 +41,22 @@ export function createManagementApi({
   const lookup = limitLookups(systemLookup, LOOKUPS_MAX);
 
   async function exchange(path: string, signal: AbortSignal): Promise<ManagementAnswer> {
-    const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      const options = {
-        headers: { 'User-Agent': `tallyhook/${version}`, Accept: 'application/json', Connection: 'close' },
-        lookup,
-        signal,
-        // Read for each connection, so that a renewed one needs no restart.
-        ...(isTls && readCertificates(certificates)),
-      };
-      const request = (isTls ? httpsRequest : httpRequest)(`${base}/api/${path}`, options, resolve);
-      request.on('error', reject);
-      request.end();
+    const response = await requestOnce(new URL(`${base}/api/${path}`), {
+      headers: { Accept: 'application/json' },
+      lookup,
+      signal,
+      // Read for each connection, so that a renewed one needs no restart.
+      ...(isTls && readCertificates(certificates)),
     });
     const { statusCode = 0 } = response;
     if (statusCode !== 200) {
       response.destroy();
       return { because: STATUSES[statusCode] ?? `answered with status ${statusCode}` };
     }
-    const text = await readText(response);
-    if (text === undefined) return { because: `answered with more than ${ANSWER_MAX_BYTES / 1024 ** 2} MiB` };
-    const json = parseIfJson(text);
+    const bytes = await readUpTo(ANSWER_MAX_BYTES + 1, response);
+    if (bytes.length > ANSWER_MAX_BYTES)
+      return { because: `answered with more than ${ANSWER_MAX_BYTES / 1024 ** 2} MiB` };
+    const json = parseIfJson(bytes.toString('utf8'));
     return json === undefined ? { because: 'did not answer with JSON' } : { json };
   }
 
@@ -79,16 +74,4 @@ export function createManagementApi({
       return { because: `cannot be asked: ${fault ?? connectionFault(error)}` };
     }
   };
-}
-
-/** Undefined if it is longer than we read. */
-async function readText(response: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    bytes += chunk.length;
-    if (bytes > ANSWER_MAX_BYTES) return undefined; // leaving the loop closes the connection
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -2,12 +2,11 @@
 // What it says of a failure names neither the address nor its host.
 
 import { lookup as systemLookup } from 'node:dns';
-import { type IncomingMessage, request as httpRequest, type RequestOptions } from 'node:http';
-import { request as httpsRequest } from 'node:https';
+import type { IncomingMessage } from 'node:http';
 import type { LookupFunction } from 'node:net';
 import { connectionFault } from '../../base/net/connection-fault.ts';
 import { limitLookups } from '../../base/net/lookups.ts';
-import { version } from '../../base/version.ts';
+import { requestOnce } from '../../base/net/request-once.ts';
 import type { Content } from './forms.ts';
 
 export type Answer =
@@ -29,10 +28,7 @@ const RETRY_AFTER_MAX_MS = 60 * 60 * 1_000;
  */
 const LOOKUPS_MAX = 2;
 
-/**
- * By Node's own agent and not undici's: with NODE_USE_ENV_PROXY it goes through the proxy that HTTPS_PROXY names.
- * @param options.timeoutMs for the whole, from the lookup to the head of the answer; its body has the rest of it
- */
+/** @param options.timeoutMs for the whole, from the lookup to the head of the answer; its body has the rest of it */
 export function createSend({
   timeoutMs = TIMEOUT_MS,
   signal,
@@ -60,30 +56,22 @@ export function createSend({
 }
 
 /** Resolves with the head of the answer. */
-function exchange(
+async function exchange(
   url: URL,
   content: Content | undefined,
-  { lookup, signal }: { lookup: LookupFunction; signal: AbortSignal },
+  options: { lookup: LookupFunction; signal: AbortSignal },
 ): Promise<IncomingMessage> {
-  const options: RequestOptions = {
+  const response = await requestOnce(url, {
+    ...options,
     method: content === undefined ? 'GET' : 'POST',
     headers: {
-      'User-Agent': `tallyhook/${version}`,
-      Connection: 'close', // messages are rare: a kept connection would be dead
       ...content?.headers,
       ...(content !== undefined && { 'Content-Length': content.body.length }),
     },
-    lookup,
-    signal,
-  };
-  return new Promise((resolve, reject) => {
-    const request = (url.protocol === 'https:' ? httpsRequest : httpRequest)(url, options, (response) => {
-      throwAway(response);
-      resolve(response);
-    });
-    request.on('error', reject);
-    request.end(content?.body);
+    body: content?.body,
   });
+  throwAway(response);
+  return response;
 }
 
 function throwAway(response: IncomingMessage): void {
