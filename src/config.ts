@@ -212,10 +212,10 @@ function certificateFaults(env: Certified): string[] {
   if (names.length === 0) return [];
   if (!areEncrypted(env.AMQP_URL))
     return [`${names.join(' and ')} would have no effect: AMQP_URL has to begin with amqps://`];
-  const unreadable = names.flatMap((name) => readingFault(name, env[name] as string));
-  if (unreadable.length > 0) return unreadable;
-  const fault = certificatesFault(readCertificates(certificatesOf(env)));
-  return fault === undefined ? [] : [`${names.join(', ')}: ${fault}`];
+  return fileFaults(
+    Object.fromEntries(names.map((name) => [name, env[name] as string])),
+    certificatesOf(env),
+  );
 }
 
 function managementFaults({
@@ -226,10 +226,15 @@ function managementFaults({
   if (path === undefined) return [];
   if (address === undefined || new URL(address).protocol !== 'https:')
     return [`${name} would have no effect: BROKER_MANAGEMENT_URL has to begin with https://`];
-  const unreadable = readingFault(name, path);
+  return fileFaults({ [name]: path }, { ca: path });
+}
+
+/** @param paths by their variables */
+function fileFaults(paths: Readonly<Record<string, string>>, files: CertificateFiles): string[] {
+  const unreadable = Object.entries(paths).flatMap(([name, path]) => readingFault(name, path));
   if (unreadable.length > 0) return unreadable;
-  const fault = certificatesFault(readCertificates({ ca: path }));
-  return fault === undefined ? [] : [`${name}: ${fault}`];
+  const fault = certificatesFault(readCertificates(files));
+  return fault === undefined ? [] : [`${Object.keys(paths).join(', ')}: ${fault}`];
 }
 
 function readingFault(name: string, path: string): string[] {

@@ -8,12 +8,15 @@ export function parseSpan(text: string): number | undefined {
   return digits === undefined ? undefined : Number(digits) * (UNIT_S[unit] ?? 1);
 }
 
+/** Digits alone may be meant as a year. */
+const parseWithUnit = (text: string) => (/[smhd]$/.test(text) ? parseSpan(text) : undefined);
+
 const DAY = /^\d{4}-\d{2}-\d{2}$/;
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 
 /** As the API takes it: so long ago (with a unit), the begin of a day in UTC, or RFC 3339 as it is. Undefined for other text. */
 export function parseMoment(text: string, nowMs: number): string | undefined {
-  const span = /[smhd]$/.test(text) ? parseSpan(text) : undefined;
+  const span = parseWithUnit(text);
   if (span !== undefined) return isoOf(nowMs - span * 1_000);
   if (Number.isNaN(Date.parse(text))) return undefined;
   if (DAY.test(text)) return `${text}T00:00:00Z`;
@@ -22,7 +25,7 @@ export function parseMoment(text: string, nowMs: number): string | undefined {
 
 /** The same of a time to come: `90d` is so long from now. */
 export function parseExpiry(text: string, nowMs: number): string | undefined {
-  const span = /[smhd]$/.test(text) ? parseSpan(text) : undefined;
+  const span = parseWithUnit(text);
   return span === undefined ? parseMoment(text, nowMs) : isoOf(nowMs + span * 1_000);
 }
 
