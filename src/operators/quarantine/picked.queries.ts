@@ -223,8 +223,8 @@ async function countMatching(
   return counted;
 }
 
-/** The first ones, up to the one that exceeds a limit of a release. */
-export function withinLimits<T extends Found>(found: readonly T[]): T[] {
+/** The first ones, up to the one that exceeds a limit of a release. A trial writes nothing, and takes any number of one job. */
+export function withinLimits<T extends Found>(found: readonly T[], ofOneJob = RELEASED_OF_A_JOB): T[] {
   const ofJob = new Map<string, number>();
   let bytes = 0;
   const end = found.findIndex(({ source, job_id, body_bytes }, index) => {
@@ -232,7 +232,7 @@ export function withinLimits<T extends Found>(found: readonly T[]): T[] {
     const count = (ofJob.get(job) ?? 0) + 1;
     ofJob.set(job, count);
     bytes += body_bytes ?? 0;
-    return index > 0 && (bytes > BODIES_BYTES || count > RELEASED_OF_A_JOB);
+    return index > 0 && (bytes > BODIES_BYTES || count > ofOneJob);
   });
   return found.slice(0, end < 0 ? found.length : end);
 }

@@ -12,11 +12,9 @@ import {
   type Trial,
   TRIED_MAX,
 } from './contract.ts';
-import { type Found, findWaiting, previewWaiting } from './picked.queries.ts';
+import { type Found, findWaiting, previewWaiting, withinLimits } from './picked.queries.ts';
 import { understandAgain } from './release.queries.ts';
 
-/** All bodies of a trial, and those in memory at one time. The first delivery is tried whatever its size. */
-const TRIED_BYTES = 8 * 1024 * 1024;
 /** Deliveries between two turns of the event loop: some ms of the usual sizes. */
 const SLICE_ITEMS = 100;
 
@@ -29,7 +27,7 @@ export async function previewRelease(
   // Of a filter those that the preview has counted: what came later is not released either.
   const counted = which.filter === undefined ? which : { filter: { ...which.filter, to: preview.to } };
   const found = await findWaiting(trx, { which: counted, sources }, TRIED_MAX);
-  return { ...preview, trial: await tryAll(trx, withinBytes(found)) };
+  return { ...preview, trial: await tryAll(trx, withinLimits(found, Number.POSITIVE_INFINITY)) };
 }
 
 async function tryAll(db: Kysely<Database>, found: readonly Found[]): Promise<Trial> {
@@ -50,15 +48,6 @@ async function tryAll(db: Kysely<Database>, found: readonly Found[]): Promise<Tr
     releasable: found.length - cannot,
     reasons: most.map(([reason, count]) => ({ reason, count })),
   };
-}
-
-function withinBytes(found: readonly Found[]): readonly Found[] {
-  let bytes = 0;
-  const end = found.findIndex(({ body_bytes }, index) => {
-    bytes += body_bytes ?? 0;
-    return index > 0 && bytes > TRIED_BYTES;
-  });
-  return end < 0 ? found : found.slice(0, end);
 }
 
 /** By the primary key, in their partitions. */
