@@ -99,7 +99,7 @@ export function nameOfAhead({ waits_behind: ahead, ...entry }: Waiting): string 
 export const isDue = ({ due_at: at }: Pick<Entry, 'due_at'>): boolean => Date.parse(at) <= Date.now();
 
 /** Of a pending event without an error and with nothing before it in its job. */
-export const NOT_TRIED = 'not tried yet';
+const NOT_TRIED = 'not tried yet';
 
 /** What it waits behind, or its last error. */
 export function whyOf(entry: Waiting): string | null {

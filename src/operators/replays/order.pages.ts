@@ -5,7 +5,7 @@ import type { z } from 'zod';
 import { type Content, type Html, html } from '../../web/index.ts';
 import { inWords } from '../kernel/console/fault-words.ts';
 import { get, type Page, post, type View, type Visit } from '../kernel/console/page.ts';
-import { marksOf, renderField } from '../kernel/list/filter-form.pages.ts';
+import { markedNotice, marksOf, renderField } from '../kernel/list/filter-form.pages.ts';
 import { DestinationList } from '../destinations/contract.ts';
 import { faultsIn, type InputFault } from '../kernel/operation/input-faults.ts';
 import { ApiError } from '../kernel/operation/operation.ts';
@@ -89,11 +89,10 @@ const fieldFaults = (error: ApiError): readonly InputFault[] =>
 
 const FIELDS = new Set([...Object.keys(replayEventFilters), 'event_ids', 'queue', 'rate_per_second', 'note']);
 
-function renderRefusal(error: ApiError, { length }: readonly InputFault[]): Html {
-  if (length === 0) return html`<div class="notice bad"><p>${inWords(error)}</p></div>`;
-  const marked = length === 1 ? 'field that is' : 'fields that are';
-  return html`<div class="notice bad"><p><strong>The request is not valid:</strong> see the ${marked} marked.</p></div>`;
-}
+const renderRefusal = (error: ApiError, faults: readonly InputFault[]): Html =>
+  faults.length === 0
+    ? html`<div class="notice bad"><p>${inWords(error)}</p></div>`
+    : markedNotice(faults, 'field');
 
 /** None where RabbitMQ is not asked, or did not answer. */
 async function knownQueues({ calls }: Visit): Promise<readonly string[]> {

@@ -2,7 +2,7 @@
 // what subscribers know.
 
 import { type Content, type Html, html } from '../../web/index.ts';
-import { NOT_TRIED, nameOfAhead } from '../outbox/contract.ts';
+import { nameOfAhead, whyOf } from '../outbox/contract.ts';
 import { address, deliveryHref, eventHref } from '../kernel/view/links.ts';
 import { state } from '../kernel/view/states.ts';
 import { explained, idLink, seen } from '../kernel/view/texts.ts';
@@ -32,18 +32,11 @@ ${link('/console/quarantine', 'Release or discard it in the quarantine', 'See it
 }
 
 function ofEntry(entry: Entry): Html {
-  const {
-    event_id: eventId,
-    source,
-    job_id: job,
-    recorded_at: since,
-    waits_behind: ahead,
-    last_error: error,
-  } = entry;
+  const { event_id: eventId, source, job_id: job, recorded_at: since, waits_behind: ahead } = entry;
   const name = eventId.slice(`${source}:${job}:`.length);
   const why = ahead
     ? html`waits for ${idLink(eventHref(ahead.event_id), nameOfAhead(entry))}, which is ${state(ahead.state)}`
-    : explained(error ?? (entry.state === 'pending' ? NOT_TRIED : null));
+    : explained(whyOf(entry));
   return html`<li>${idLink(eventHref(eventId), name)}, ${state(entry.state)} since ${utc(since)}${why && html`: ${why}`}</li>`;
 }
 

@@ -77,6 +77,12 @@ export function marksOf(
   };
 }
 
+/** Above a form with such fields. @param noun `filter` or `field` */
+export function markedNotice({ length }: readonly InputFault[], noun: string): Html {
+  const marked = length === 1 ? `${noun} that is` : `${noun}s that are`;
+  return html`<div class="notice bad"><p><strong>The request is not valid:</strong> see the ${marked} marked.</p></div>`;
+}
+
 /** The words that a parameter takes; undefined if it takes any text. */
 function choicesOf(schema: unknown): readonly string[] | undefined {
   if (schema instanceof z.ZodOptional) return choicesOf(schema.unwrap());

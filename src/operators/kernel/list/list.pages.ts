@@ -13,7 +13,7 @@ import { ApiError } from '../operation/operation.ts';
 import { address } from '../view/links.ts';
 import { type Column, renderTable } from '../view/table.ts';
 import { id } from '../view/texts.ts';
-import { emptyList, filtersIn, renderFilterForm } from './filter-form.pages.ts';
+import { emptyList, filtersIn, markedNotice, renderFilterForm } from './filter-form.pages.ts';
 import { renderExport } from './export-form.pages.ts';
 import type { Filters } from './filters.contract.ts';
 import { type Cells, pageColumns } from './looks.pages.ts';
@@ -120,9 +120,11 @@ ${renderExport(name, { filters: shape, values, may: visit.calls.may })}`,
     } catch (error) {
       const faults = filterFaults(error, shape);
       if (faults.length === 0) throw error;
-      const marked = faults.length === 1 ? 'filter that is' : 'filters that are';
-      const told = html`<div class="notice bad"><p><strong>The request is not valid:</strong> see the ${marked} marked.</p></div>`;
-      return { title, status: 400, body: html`${told}${form(visit, values, faults)}` };
+      return {
+        title,
+        status: 400,
+        body: html`${markedNotice(faults, 'filter')}${form(visit, values, faults)}`,
+      };
     }
   });
 }
