@@ -115,3 +115,12 @@ export async function holdOutbox(database: TestDatabase): Promise<{ letGo: () =>
   );
   return { letGo: async () => void (await database.query('delete from relay_lease')) };
 }
+
+/** The bodies of a source's deliveries, as if the schemas had not known them when they came. */
+export const makeUnderstood = (database: TestDatabase, source: string) =>
+  database.query(
+    `update deliveries set body = convert_to(
+       json_build_object('job_id', job_id, 'status', 'processing', 'progress_percentage', 1)::text, 'utf8')
+     where source = $1`,
+    [source],
+  );

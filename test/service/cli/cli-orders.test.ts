@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest';
 import { type Cli, cliWith, parseLines } from '../../support/cli.ts';
 import { createTestDatabase } from '../../support/database.ts';
-import { holdOutbox } from '../../support/ledger.ts';
+import { holdOutbox, makeUnderstood } from '../../support/ledger.ts';
 import { newToken } from '../../support/operators.ts';
 import { newJobId } from '../../support/sender.ts';
 import { startTestService, type TestService } from '../../support/service.ts';
@@ -71,15 +71,6 @@ const statesOf = async ({ service, source }: Place) =>
       [source],
     )
   ).map(({ text }) => text);
-
-/** As if the schemas had not known them when they came. */
-const makeUnderstood = ({ service, source }: Place) =>
-  service.database.query(
-    `update deliveries set body = convert_to(
-       json_build_object('job_id', job_id, 'status', 'processing', 'progress_percentage', 1)::text, 'utf8')
-     where source = $1`,
-    [source],
-  );
 
 it('outbox retry and discard take several ids, and say which of them could not be', async ({ place }) => {
   const { cli, no } = place;
@@ -203,7 +194,7 @@ it('on a terminal a release says how many can be released, and asks for nothing 
   expect(none.screen).toMatch(/0 can be released with the present schemas, 2 cannot:\s+2: .*unknown status/);
   expect(none.screen).not.toContain('?');
 
-  await makeUnderstood(place);
+  await makeUnderstood(place.service.database, place.source);
   await place.seedQuarantine({ count: 1 });
   const some = await cli.onTerminal(['quarantine', 'release', '--all'], 'n\n');
   expect(some.screen).toContain('2 can be released with the present schemas, 1 cannot:');
@@ -214,7 +205,7 @@ it('on a terminal all are shown and asked for, and a no changes nothing', async 
   const { cli, no } = place;
   await place.seedEntries({ state: 'returned', from: 1, count: 2 });
   await place.seedQuarantine({ count: 2 });
-  await makeUnderstood(place);
+  await makeUnderstood(place.service.database, place.source);
 
   const [entry, delivery] = [`job_${no(1)}`, 'job_1'];
   for (const [args, shown, question, nothing] of [

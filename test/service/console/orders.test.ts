@@ -4,6 +4,7 @@
 // oxlint-disable vitest/no-standalone-expect -- `it` is vitest's test with a fixture, which the rule does not know
 
 import { expect } from 'vitest';
+import { makeUnderstood } from '../../support/ledger.ts';
 import { type Apart, listenApart, testApart as it } from '../../support/apart.ts';
 import { type PageAnswer, type Visit, visitConsole } from '../../support/console.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
@@ -46,15 +47,6 @@ const waiting = async ({ relay, source }: Apart) =>
       [source],
     )
   ).map(({ job_id: job }) => job);
-
-/** As if the schemas had not known them when they came. */
-const makeUnderstood = ({ relay, source }: Apart) =>
-  relay.database.query(
-    `update deliveries set body = convert_to(
-       json_build_object('job_id', job_id, 'status', 'processing', 'progress_percentage', 1)::text, 'utf8')
-     where source = $1`,
-    [source],
-  );
 
 const visitAs = ({ relay, source }: Apart) => visitConsole(relay, { role: 'operator', sources: [source] });
 
@@ -239,7 +231,7 @@ it('an order of more than one call goes on under the same bound until all is don
      from deliveries d, generate_series(1, 119) n where d.source = $1`,
     [apart.source],
   );
-  await makeUnderstood(apart);
+  await makeUnderstood(apart.relay.database, apart.source);
   const visit = await visitAs(apart);
   const confirm = await visit.get('/console/quarantine/release?all=true');
   expect(confirm.text).toContain('Release 120 deliveries?');
