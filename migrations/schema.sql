@@ -67,6 +67,16 @@ AS $function$
       return partition_name;
     end $function$;
 
+CREATE OR REPLACE FUNCTION public.note_promotion()
+ RETURNS trigger
+ LANGUAGE plpgsql
+ SET search_path TO 'pg_catalog', 'public', 'pg_temp'
+AS $function$
+    begin
+      update "public".relay_lease set promoted_at = clock_timestamp();
+      return null;
+    end $function$;
+
 CREATE OR REPLACE FUNCTION public.operator_log_is_append_only()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -127,6 +137,7 @@ create table database_identity (
   constraint database_identity_is_the_row_check CHECK (is_the_row),
   constraint database_identity_pkey PRIMARY KEY (is_the_row)
 ) with (fillfactor=50);
+CREATE TRIGGER database_identity_promoted AFTER UPDATE ON public.database_identity FOR EACH ROW WHEN (((new.timeline IS NULL) OR ((old.system_identifier IS DISTINCT FROM new.system_identifier) OR (old.timeline IS DISTINCT FROM new.timeline)))) EXECUTE FUNCTION note_promotion();
 
 create table deliveries (
   id uuid not null,
@@ -390,6 +401,7 @@ create table relay_lease (
   since timestamp with time zone,
   lapsed_at timestamp with time zone,
   memory jsonb,
+  promoted_at timestamp with time zone,
   constraint relay_lease_pkey PRIMARY KEY (name)
 );
 

@@ -52,7 +52,17 @@ export type Relaying = {
 /** At shutdown, in this order: stop publishing, give up the lease, disconnect. */
 export function composeRelay(
   config: Config,
-  { now, log, metrics, sessions, replicaId, started, graceMs, counts }: Parts & { readonly counts: Counts },
+  {
+    now,
+    log,
+    metrics,
+    sessions,
+    identity,
+    replicaId,
+    started,
+    graceMs,
+    counts,
+  }: Parts & { readonly counts: Counts },
 ): Relaying {
   const publisher = createPublisher({
     ...config.broker,
@@ -76,6 +86,7 @@ export function composeRelay(
       ...leaseTimeouts(config.relay.leaseMs),
       name: 'lease',
       connections: LEASE_CONNECTIONS,
+      identity, // a promotion is noted before the lease is taken (R47)
     }),
     holder: replicaId,
     leaseMs: config.relay.leaseMs,

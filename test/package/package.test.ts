@@ -152,7 +152,7 @@ describe('the command', () => {
     const { command: main } = installed;
     await using fresh = await createTestDatabase({ empty: true });
     const { stdout } = await runProcess(['migrate'], { main, env: { DATABASE_URL: fresh.url } });
-    expect(stdout).toMatch(/^migrated: 0001-first-release, 0002-watch$/m);
+    expect(stdout).toMatch(/^migrated: 0001-first-release, 0002-watch, 0003-clusters$/m);
     await checkSchema(fresh.url);
     expect(await migrate(fresh.url)).toEqual([]);
 

@@ -174,6 +174,7 @@ export interface Database {
     expires_at: Timestamp;
     since: Timestamp | null;
     lapsed_at: Timestamp | null;
+    promoted_at: Timestamp | null;
     memory: ColumnType<unknown, string | null, string | null>;
   };
   incidents: {

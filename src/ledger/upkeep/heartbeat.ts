@@ -46,10 +46,19 @@ type HeartbeatParts = Pick<Parts, 'replicaId' | 'log' | 'now'> & {
 /** Stops with the service, and takes the row away if there is time left for it. `connection`: for what takes a millisecond, too. */
 export function composeHeartbeat(
   { database: { url } }: Config,
-  parts: HeartbeatParts & Pick<Parts, 'sessions' | 'started' | 'graceMs'>,
+  parts: HeartbeatParts & Pick<Parts, 'sessions' | 'identity' | 'started' | 'graceMs'>,
 ): Heartbeat & { readonly connection: DatabaseConnection } {
-  const { log, sessions, started, graceMs } = parts;
-  const connection = connectDatabase({ url, ...TIMEOUTS, name: 'replica', connections: 1, sessions, log });
+  const { log, sessions, identity, started, graceMs } = parts;
+  // Verified: a promotion is noted before the watch's lease is taken (R47).
+  const connection = connectDatabase({
+    ...TIMEOUTS,
+    url,
+    name: 'replica',
+    connections: 1,
+    identity,
+    sessions,
+    log,
+  });
   started.defer(connection.close);
   const { start, end, leave } = createHeartbeat(connection, parts);
   started.defer(async () => {

@@ -50,7 +50,8 @@ export function leaseTimeouts(leaseMs: number): {
 }
 
 /**
- * One statement, so that the row's lock decides between two replicas that ask at once. `since` stays while the lease is renewed in time, and
+ * One statement, so that the row's lock decides between two replicas that ask at once. A server that was promoted may lack the last
+ * takings, so a lease that has run out there is nobody's until those have run out, too (R47). `since` stays while the lease is renewed in time, and
  * is null after it was given up: so a lease that ran out leaves in `lapsed_at` that nobody led from then until `since`.
  */
 const TAKE: Statement = {
@@ -64,7 +65,8 @@ on conflict (name) do update set
   expires_at = excluded.expires_at,
   since = case when l.expires_at < excluded.since then excluded.since else coalesce(l.since, excluded.since) end,
   lapsed_at = case when l.expires_at >= excluded.since then l.lapsed_at when l.since is not null then l.expires_at end
-where l.holder = excluded.holder or l.expires_at < clock_timestamp()
+where case when l.expires_at >= clock_timestamp() then l.holder = excluded.holder
+  else l.promoted_at is null or l.promoted_at < clock_timestamp() - make_interval(secs => $3::float8) end
 returning epoch`,
 };
 

@@ -183,7 +183,7 @@ describe('migrate', () => {
     const second = await runCommand(['migrate'], { env });
 
     expect(first).toMatchObject({ code: 0, stderr: '' });
-    expect(first.stdout).toMatch(/^migrated: 0001-first-release, 0002-watch$/m);
+    expect(first.stdout).toMatch(/^migrated: 0001-first-release, 0002-watch, 0003-clusters$/m);
     expect(second).toEqual({ code: 0, stdout: 'the schema is up to date\n', stderr: '' });
     expect(await database.query('select from events')).toEqual([]);
   });

@@ -219,7 +219,7 @@ describe('a plan', () => {
       9990-ahead  jobs   share update exclusive  upkeep     builds an index # KiB  before the transaction
       9990-ahead  jobs   share                   writes     short # KiB  in the transaction
       in the transaction 9990-ahead waits for each lock for at most 3s, and is undone if that is too short
-      the oldest program that may run afterwards is the one that knows 0002-watch
+      the oldest program that may run afterwards is the one that knows 0003-clusters
       replicas that run now may go on, and restart"
     `);
     expect(await screen(LIGHT, HEAVY)).toMatchInlineSnapshot(`
@@ -240,7 +240,7 @@ describe('a plan', () => {
       "1 migration would run, in one transaction:
       migration     locks
       9980-earlier  nothing that is there now
-      the oldest program that may run afterwards is the one that knows 0002-watch
+      the oldest program that may run afterwards is the one that knows 0003-clusters
       replicas that run now may go on, and restart"
     `);
     expect(await screen()).toBe('the schema is up to date');

@@ -3,6 +3,7 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import { composeHeartbeat, createHeartbeat } from '../../../src/ledger/upkeep/heartbeat.ts';
+import { createIdentity } from '../../../src/ledger/sessions/identity.ts';
 import { createSessions } from '../../../src/ledger/sessions/sessions.ts';
 import { loadConfig } from '../../../src/config.ts';
 import { keepUp } from '../../../src/ledger/upkeep/upkeep.ts';
@@ -141,6 +142,7 @@ test('a database that says nothing keeps no stop waiting for longer than a heart
   });
   const heartbeat = composeHeartbeat(config, {
     replicaId: randomUUID(),
+    identity: createIdentity(createTestLog()),
     log,
     sessions: createSessions({ url: proxy.url, log }),
     now: () => performance.now(),

@@ -35,6 +35,18 @@ function expire(database: TestDatabase): Promise<unknown> {
   return database.query(`update relay_lease set expires_at = clock_timestamp() - interval '1 ms'`);
 }
 
+/** As a session finds it that begins on another server; or on the same one after a start. */
+async function startAnew(
+  database: TestDatabase,
+  { timeline }: { timeline: 'new' | 'the same' },
+): Promise<void> {
+  const was = timeline === 'new' ? `timeline = '00000000'` : `started_at = started_at - interval '1 s'`;
+  await database.query(`alter table database_identity disable trigger user`);
+  await database.query(`update database_identity set ${was}`);
+  await database.query(`alter table database_identity enable trigger user`);
+  await database.query('select from verify_identity()');
+}
+
 test('of many that ask at once, one holds the lease', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
@@ -61,6 +73,25 @@ test('a lease that is held is not taken, one that ran out is, and the one who lo
   expect(first.isLeading()).toBe(false);
   const rows = await database.query('select holder, epoch from relay_lease');
   expect(rows).toEqual([{ holder: second.holder, epoch: '2' }]);
+});
+
+test('R47: on a server that was promoted, a lease that has run out is nobody’s until it might have run out on the former one', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  const [first, second] = [leaseOn(connection), leaseOn(connection)];
+  await first.attempt();
+  await startAnew(database, { timeline: 'new' });
+  expect(await second.attempt()).toBe(false);
+  expect(await first.attempt()).toBe(true); // it has not run out, so nobody else has taken it
+
+  await expire(database);
+  expect([await first.attempt(), await second.attempt()]).toEqual([false, false]);
+  await database.query(`update relay_lease set promoted_at = promoted_at - interval '60 s'`);
+  expect(await second.attempt()).toBe(true);
+
+  await startAnew(database, { timeline: 'the same' });
+  await expire(database);
+  expect(await first.attempt()).toBe(true); // the same server was only started anew
 });
 
 test('a holder whose own clock says that the lease may have run out does not trust it, without asking anyone', async () => {
