@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { areEncrypted, brokerUrlsForm } from './base/amqp/broker-urls.ts';
 import { ConfigError } from './base/errors.ts';
 import { type CertificateFiles, certificatesFault, readCertificates } from './base/net/certificates.ts';
+import { databaseUrlForm } from './base/net/database-url.ts';
 import { parseRange } from './base/net/ip-range.ts';
 import { parseSecrets, type Secret } from './base/signing/secret.ts';
 
@@ -95,8 +96,8 @@ const environment = z.object({
   BATCH_BYTES: whole(64 * 1024, 64 * 1024 * 1024, 4 * 1024 * 1024),
   BATCHES_IN_FLIGHT: whole(1, 16, 2),
 
-  DATABASE_URL: url('postgres:', 'postgresql:'),
-  MIGRATION_DATABASE_URL: url('postgres:', 'postgresql:').optional(),
+  DATABASE_URL: databaseUrlForm(),
+  MIGRATION_DATABASE_URL: databaseUrlForm().optional(),
   MIGRATE_ON_START: flag(false),
   RETENTION_DAYS: whole(1, 3_650, 30),
 

@@ -41,7 +41,7 @@ export async function withMigrationSessions<T>(
 ): Promise<T> {
   const { url, own } = readSessionUrl(databaseUrl);
   const log = pino({ enabled: false }); // errors say it all
-  const sessions = createSessions({ url, log });
+  const sessions = createSessions({ url: databaseUrl, log });
   sessions.add(CONNECTIONS);
   const pool = new Pool({
     connectionString: url,

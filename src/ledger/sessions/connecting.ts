@@ -1,5 +1,6 @@
 // Makes the clients of a pool: one connection at a time, and none is handed out before its session is what session.ts says.
 
+import type { Duplex } from 'node:stream';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { callbackify } from 'node:util';
 import type { Client, ClientConfig } from 'pg';
@@ -8,11 +9,13 @@ import { describeError, SchemaError, SessionError } from '../../base/errors.ts';
 import { createConnectGate } from './connect-gate.ts';
 import { type Ask, agree, type Session, type SessionOptions } from './session.ts';
 import type { Identity } from './identity.ts';
+import type { Server } from './servers.ts';
 import { type Sessions, starved } from './sessions.ts';
 import { makeClient, tlsRefusalOf } from './tls.ts';
 
 export type PreparedClient = Client & {
   session?: Session;
+  server?: Server;
   /** It is closed after its use: the next one may be writable, or verified. */
   isForOnce?: boolean;
   isUnreplicated?: boolean;
@@ -43,7 +46,7 @@ export function createClients(options: {
     const wanted = { ...session, loginPid, path: sessions.path() };
     let agreed = await agree(ask, { ...wanted, mayBePooled: false });
     if (!('isReadOnly' in agreed)) {
-      await sessions.checkPooler({ ask, pid: agreed.pid });
+      await sessions.checkPooler({ ask, pid: agreed.pid, server: client });
       agreed = await agree(ask, { ...wanted, mayBePooled: true });
     }
     if (!('isReadOnly' in agreed)) throw new SessionError('session_unfit', 'its settings cannot be set');
@@ -51,14 +54,30 @@ export function createClients(options: {
     sessions.note(agreed);
     const isVerified = (await identity?.verify(client)) ?? true;
     client.isForOnce = agreed.isReadOnly || !isVerified;
+    if (agreed.isReadOnly) sessions.servers.doubt();
+  }
+
+  async function connectToPrimary(
+    client: PreparedClient,
+    connectItself: () => Promise<unknown>,
+  ): Promise<void> {
+    const server = await sessions.servers.primary();
+    if (isDestroyed(client)) throw tooLate();
+    Object.assign(client, server);
+    await connectItself();
+    client.server = server;
+    client.once(
+      'end',
+      sessions.servers.connected(server, () => endSocket(client)),
+    );
   }
 
   async function connect(client: PreparedClient, connectItself: () => Promise<unknown>): Promise<void> {
     const leave = await gate.enter(() => isDestroyed(client));
-    if (leave === undefined) throw new Error('timeout exceeded when trying to connect');
+    if (leave === undefined) throw tooLate();
     let isConnected = false;
     try {
-      await connectItself();
+      await connectToPrimary(client, connectItself);
       isConnected = true;
       await prepare(client);
       leave();
@@ -69,6 +88,7 @@ export function createClients(options: {
           : (tlsRefusalOf(error, client) ?? (error as Error));
       if (failure instanceof SessionError) sessions.refused(pool, failure);
       else sessions.failed(failure);
+      sessions.servers.doubt();
       if (failure instanceof SchemaError)
         log.error({ pool, err: describeError(failure) }, 'this server cannot be used');
       client.end().catch(() => {}); // pg-pool takes it for one that was never connected
@@ -99,8 +119,13 @@ export function createClients(options: {
   ) => Client;
 }
 
+const tooLate = () => new Error('timeout exceeded when trying to connect');
+
 /** pg-pool destroys the socket when its time for a connection is over. */
-function isDestroyed(client: Client): boolean {
-  const connection = Reflect.get(client, 'connection') as { stream?: { destroyed?: boolean } } | undefined;
-  return connection?.stream?.destroyed === true;
-}
+const isDestroyed = (client: Client): boolean => socketOf(client)?.destroyed === true;
+
+/** pg offers no way to end a connection whose statement has no answer. */
+export const endSocket = (client: Client): void => void socketOf(client)?.destroy();
+
+/** A client that could not be made has none. */
+const socketOf = (client: Partial<Client>): Duplex | undefined => client.connection?.stream;

@@ -68,7 +68,7 @@ const IDLE_TIMEOUT_MS = 60_000;
 export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
   const { log, connections, connectTimeoutMs = CONNECT_TIMEOUT_MS } = options;
   const { url, own } = readSessionUrl(options.url);
-  const sessions = options.sessions ?? createSessions({ url, log });
+  const sessions = options.sessions ?? createSessions({ url: options.url, log });
   sessions.add(connections);
   const pool = new Pool({
     connectionString: url,

@@ -2,8 +2,10 @@
 // are set by statements instead, before our own settings, which win.
 
 import { ConfigError } from '../../base/errors.ts';
+import { databaseUrls } from '../../base/net/database-url.ts';
+import type { Server } from './servers.ts';
 import type { Settings } from './session.ts';
-import { tlsFaultIn } from './tls.ts';
+import { makeClient, tlsFaultIn } from './tls.ts';
 
 /** Parameters that pg would send at start-up, or that would change our limits. */
 const OURS = [
@@ -20,9 +22,17 @@ const CHECKED_FULLY = ['allow', 'prefer', 'require', 'verify-ca'];
 /** `-c name=value`, `-cname=value` or `--name=value`, as Postgres takes them. A backslash keeps the next character. */
 const OPTION = /^(?:-c\s*|--)([\w.-]+)=((?:\\.|[^\s\\])*)(?:\s+|$)/;
 
+export type SessionUrl = {
+  /** For pg: of the first server. The others differ by their addresses alone. */
+  readonly url: string;
+  readonly servers: readonly [Server, ...Server[]];
+  readonly own: Settings;
+};
+
 /** @throws ConfigError if `options` has anything but settings, or a file that it names is unfit; it quotes nothing of them */
-export function readSessionUrl(url: string): { readonly url: string; readonly own: Settings } {
-  const parsed = new URL(url);
+export function readSessionUrl(text: string): SessionUrl {
+  const [first = '', ...others] = databaseUrls(text);
+  const parsed = new URL(first);
   const own = settingsOf(parsed.searchParams.get('options') ?? '');
   for (const name of OURS) parsed.searchParams.delete(name);
   const { searchParams } = parsed;
@@ -33,7 +43,13 @@ export function readSessionUrl(url: string): { readonly url: string; readonly ow
     searchParams.set('sslmode', 'verify-full');
   const fault = tlsFaultIn(parsed.href);
   if (fault !== undefined) throw new ConfigError([`TLS with the database: ${fault}`]);
-  return { url: parsed.href, own };
+  return { url: parsed.href, servers: [addressIn(parsed.href), ...others.map(addressIn)], own };
+}
+
+/** As pg reads it, with its defaults. */
+function addressIn(url: string): Server {
+  const { host, port } = makeClient({ connectionString: url });
+  return { host, port };
 }
 
 function settingsOf(options: string): Settings {

@@ -9,6 +9,7 @@ import { refusalOf } from './failures.ts';
 import { isShared } from './pooler.ts';
 import type { Ask, Session } from './session.ts';
 import { readSessionUrl } from './session-url.ts';
+import { createServers, type Server, type Servers } from './servers.ts';
 import { createSilence, type Silence } from './silence.ts';
 import { makeClient } from './tls.ts';
 
@@ -16,8 +17,8 @@ import { makeClient } from './tls.ts';
 const SENTENCE_INTERVAL_MS = 10_000;
 /** A pooler may be configured otherwise while we run. */
 const POOLER_KNOWN_MS = 10 * 60_000;
-/** For a pooler's free session. Shorter than a pool waits for a connection. */
-const POOLER_TIMEOUT_MS = 1_000;
+/** For a connection with one question, such as to a pooler that may have no free session. Shorter than a pool waits for a connection. */
+const ONCE_TIMEOUT_MS = 1_000;
 /** Before the first probe of an idle socket; without it the system waits for two hours. The rest is the system's: ten, a second apart. */
 export const KEEP_ALIVE_DELAY_MS = 3_000;
 
@@ -29,12 +30,15 @@ export type Sessions = {
   readonly path: () => string | undefined;
   readonly note: (session: Session) => void;
   /** @throws SessionError if the pooler in between gives sessions to several clients, or has none left to find that out */
-  readonly checkPooler: (first: { ask: Ask; pid: number }) => Promise<void>;
+  readonly checkPooler: (first: First) => Promise<void>;
   readonly refused: (pool: string, error: SessionError) => void;
   /** A statement or a log-in failed. */
   readonly failed: (error: unknown) => void;
   readonly silence: Silence;
+  readonly servers: Servers;
 };
+
+type First = { readonly ask: Ask; readonly pid: number; readonly server: Server };
 
 export function createSessions({
   url,
@@ -45,7 +49,7 @@ export function createSessions({
   log: Logger;
   metrics?: Metrics | undefined;
 }): Sessions {
-  const { url: connectionString } = readSessionUrl(url);
+  const { url: connectionString, servers: addresses } = readSessionUrl(url);
   const said = new Map<string, number>(); // as many as there are pools and codes
   let max = 0;
   let path: string | undefined;
@@ -54,21 +58,25 @@ export function createSessions({
   let knownUntilMs = Number.NEGATIVE_INFINITY;
   let isKnown = false;
 
-  const connectOnce = (name: string) =>
-    makeClient({
+  const connectOnce = (name: string, server: Server = addresses[0]) => {
+    const client = makeClient({
       connectionString,
       application_name: `tallyhook ${name}`,
-      connectionTimeoutMillis: POOLER_TIMEOUT_MS,
-      query_timeout: POOLER_TIMEOUT_MS,
+      connectionTimeoutMillis: ONCE_TIMEOUT_MS,
+      query_timeout: ONCE_TIMEOUT_MS,
       keepAlive: true,
       keepAliveInitialDelayMillis: KEEP_ALIVE_DELAY_MS,
     });
-  const silence = createSilence({ connect: () => connectOnce('asking') });
+    return Object.assign(client, { host: server.host, port: server.port });
+  };
+  const connect = (server: Server | undefined) => connectOnce('asking', server);
+  const servers = createServers({ servers: addresses, connect, now: () => performance.now(), log });
+  const silence = createSilence({ connect, look: servers.look });
   metrics?.gauge('tallyhook_database_sessions_max', () => max);
   metrics?.gauge('tallyhook_database_statements_unanswered', silence.size);
 
-  async function probe(first: { ask: Ask; pid: number }): Promise<void> {
-    const second = connectOnce('probe');
+  async function probe(first: First): Promise<void> {
+    const second = connectOnce('probe', first.server);
     second.on('error', () => {});
     let isOurs: boolean;
     try {
@@ -116,8 +124,10 @@ export function createSessions({
     failed: (error) => {
       const kind = refusalOf(error);
       if (kind !== undefined) metrics?.databaseRefusals.inc({ kind });
+      if (kind === 'read_only') servers.doubt();
     },
     silence,
+    servers,
   };
 }
 

@@ -3,6 +3,8 @@
 // died unnoticed: so the server is asked, on a connection of its own, whether it still works on them.
 
 import type { Client } from 'pg';
+import type { PreparedClient } from './connecting.ts';
+import type { Server } from './servers.ts';
 
 /** Each question is a session for some milliseconds. A frozen server queues it. */
 const ASK_EVERY_MS = 3_000;
@@ -20,17 +22,25 @@ select pid from ours where case when state like 'idle%' then not pg_terminate_ba
 
 export type Silence = {
   /** `end` is called when the server does not work on it. @returns what to call when the answer or the end came */
-  readonly begin: (pid: number, end: () => void) => () => void;
+  readonly begin: (client: Pick<PreparedClient, 'session' | 'server'>, end: () => void) => () => void;
   readonly size: () => number;
 };
 
-export function createSilence({ connect }: { connect: () => Client }): Silence {
-  const waiting = new Set<{ readonly pid: number; readonly end: () => void }>();
+type Waiting = { readonly pid: number; readonly server: Server | undefined; readonly end: () => void };
+
+/** @param options.look for a later primary: then what waits on the former one ends without a question */
+export function createSilence({
+  connect,
+  look,
+}: {
+  connect: (server: Server | undefined) => Client;
+  look: () => Promise<void>;
+}): Silence {
+  const waiting = new Set<Waiting>();
   let isAsking = false;
 
-  async function ask(): Promise<void> {
-    const asked = [...waiting];
-    const client = connect();
+  async function ask(server: Server | undefined, asked: readonly Waiting[]): Promise<void> {
+    const client = connect(server);
     client.on('error', () => {});
     try {
       await client.connect();
@@ -48,15 +58,16 @@ export function createSilence({ connect }: { connect: () => Client }): Silence {
     if (isAsking) return;
     isAsking = true;
     while (waiting.size > 0) {
-      await ask();
+      await look();
+      for (const [server, asked] of Map.groupBy(waiting, (each) => each.server)) await ask(server, asked);
       await new Promise<void>((resolve) => setTimeout(resolve, ASK_EVERY_MS).unref());
     }
     isAsking = false;
   }
 
   return {
-    begin: (pid, end) => {
-      const one = { pid, end };
+    begin: ({ session, server }, end) => {
+      const one = { pid: session?.pid ?? 0, server, end };
       waiting.add(one);
       void askWhileWaiting();
       return () => void waiting.delete(one);

@@ -4,7 +4,7 @@
 
 import type { Pool, PoolClient, QueryConfig, QueryResult, QueryResultRow } from 'pg';
 import { SessionError } from '../../base/errors.ts';
-import type { PreparedClient } from './connecting.ts';
+import { endSocket, type PreparedClient } from './connecting.ts';
 import type { Silence } from './silence.ts';
 
 export type Slot = {
@@ -61,7 +61,7 @@ export function createSlots(options: {
         isOver = true;
         failure ??= new Error('Query read timeout');
         overdue.add(free);
-        onAnswer = silence.begin(client.session?.pid ?? 0, () => endSocket(client));
+        onAnswer = silence.begin(client, () => endSocket(client));
         answer(failure);
       }, timeoutMs);
       client.query<Row>(query, (error: Error | null | undefined, result) => {
@@ -114,10 +114,4 @@ function unreplicated(client: PreparedClient): Error | undefined {
     'unreplicated',
     'somebody cancelled the wait for a standby: it may not have the commit',
   );
-}
-
-/** pg offers no way to end a connection whose statement has no answer. */
-function endSocket(client: PreparedClient): void {
-  const connection = Reflect.get(client, 'connection') as { stream?: { destroy?: () => void } } | undefined;
-  connection?.stream?.destroy?.();
 }

@@ -1,0 +1,153 @@
+// Several servers of Postgres in the URL: the one that takes writes is found, and another one that is promoted.
+
+import { execFileSync } from 'node:child_process';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { makeThrowAwayFolder } from '../../../scripts/services/folders.ts';
+import { createGuard } from '../../../scripts/services/guard.ts';
+import { findFreePort } from '../../../scripts/services/ports.ts';
+import { type PostgresServer, startPostgres } from '../../../scripts/services/postgres.ts';
+import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
+import { IS_SHORT_RUN } from '../../only-in-all.ts';
+import { createTestLog } from '../../support/service.ts';
+import { openSession } from '../../support/transaction.ts';
+import { waitFor } from '../../support/waits.ts';
+
+const PORT = { name: 'port', text: 'select inet_server_port() as port' };
+const WRITE = { name: 'write', text: 'insert into written default values' };
+
+function connect(ports: readonly number[], { url }: Pick<PostgresServer, 'url'>) {
+  const { log, lines } = createTestLog();
+  const { username, password, pathname } = new URL(url);
+  const hosts = ports.map((port) => `127.0.0.1:${port}`).join();
+  const connection = connectDatabase({
+    url: `postgres://${username}:${password}@${hosts}${pathname}?target_session_attrs=read-write`,
+    name: 'test',
+    connections: 2,
+    statementTimeoutMs: 20_000,
+    lockTimeoutMs: 20_000,
+    queryTimeoutMs: 1_500,
+    log,
+  });
+  return {
+    ...connection,
+    lines,
+    /** Of the server that answers. */
+    port: async () => (await connection.execute<{ port: number }>(PORT, []))[0]?.port,
+    [Symbol.asyncDispose]: connection.close,
+  };
+}
+
+const query = async ({ url }: Pick<PostgresServer, 'url'>, text: string) => {
+  await using session = await openSession({ url });
+  return (await session.query<Record<string, unknown>>(text)).rows;
+};
+
+const setReadOnly = async (server: PostgresServer, value: 'on' | 'off') => {
+  await query(server, `alter system set default_transaction_read_only = ${value}`);
+  await query(server, 'select pg_reload_conf()');
+  await waitFor(async () => {
+    expect(await query(server, 'show default_transaction_read_only')).toEqual([
+      { default_transaction_read_only: value },
+    ]);
+  });
+};
+
+/**
+ * Two servers of one cluster, of which the second one was a standby and was promoted, or can be by `promote`. Until then it only reads.
+ */
+async function startBoth() {
+  const stack = new AsyncDisposableStack();
+  try {
+    const guard = createGuard();
+    stack.defer(guard.close);
+    const former = stack.use(await startPostgres({ guard, dir: makeThrowAwayFolder(guard) }));
+    await query(former, 'create table written (at timestamptz default now())');
+    await former.stop();
+    const dir = makeThrowAwayFolder(guard);
+    execFileSync('cp', ['-a', `${former.dir}/.`, dir]); // with the account that owns it
+    execFileSync('cp', ['-p', join(dir, 'data/PG_VERSION'), join(dir, 'data/standby.signal')]);
+    const [later] = await Promise.all([startPostgres({ guard, dir }), former.start()]);
+    stack.use(later);
+    return {
+      former,
+      later,
+      ports: [former.port, later.port],
+      promote: () => query(later, 'select pg_promote()'),
+      [Symbol.asyncDispose]: () => stack.disposeAsync(),
+    };
+  } catch (error) {
+    await stack.disposeAsync();
+    throw error;
+  }
+}
+
+test('the server that takes writes is found, whatever its place', async () => {
+  await using server = await startPostgres();
+  const [nobody, other] = [await findFreePort(), await findFreePort()];
+  for (const ports of [
+    [nobody, server.port],
+    [server.port, nobody],
+    [nobody, other, server.port],
+  ]) {
+    await using connection = connect(ports, server);
+    expect(await connection.port()).toBe(server.port);
+  }
+});
+
+test.skipIf(IS_SHORT_RUN)('of two that take writes, the one whose timeline is later is taken', async () => {
+  await using both = await startBoth();
+  await both.promote();
+  for (const ports of [both.ports, both.ports.toReversed()]) {
+    await using connection = connect(ports, both.former);
+    expect(await connection.port()).toBe(both.later.port);
+  }
+});
+
+test.skipIf(IS_SHORT_RUN)(
+  'a server that becomes read-only is left for the one that was promoted, and not taken again when it writes in its former timeline',
+  async () => {
+    await using both = await startBoth();
+    await using connection = connect(both.ports, both.former);
+    await connection.execute(WRITE, []);
+    expect(await connection.port()).toBe(both.former.port);
+
+    await setReadOnly(both.former, 'on');
+    await expect(connection.execute(WRITE, [])).rejects.toMatchObject({ code: '25006' });
+    await expect(connection.execute(WRITE, [])).rejects.toThrow('read_only'); // neither takes writes
+    await both.promote();
+    await waitFor(async () => expect(await connection.port()).toBe(both.later.port));
+
+    await setReadOnly(both.former, 'off');
+    await both.later.kill('SIGKILL');
+    // The first ones end with their connections. The others look for a primary, each after a pause.
+    for (let nth = 0; nth < 6; nth++) await expect(connection.execute(WRITE, [])).rejects.toThrow(/./);
+    expect(await query(both.former, 'select count(*)::int as count from written')).toEqual([{ count: 1 }]);
+    await both.later.start();
+    await waitFor(async () => expect(await connection.port()).toBe(both.later.port));
+  },
+);
+
+test.skipIf(IS_SHORT_RUN)(
+  'while commits hang, a server that was promoted meanwhile is found, and they end without an answer',
+  async () => {
+    await using both = await startBoth();
+    await using connection = connect(both.ports, both.former);
+    await connection.execute(WRITE, []);
+    await query(both.former, `alter system set synchronous_standby_names = 'nobody'`);
+    await query(both.former, 'select pg_reload_conf()');
+    await waitFor(async () => {
+      const [row] = await query(both.former, 'show synchronous_standby_names');
+      expect(row).toEqual({ synchronous_standby_names: 'nobody' });
+    });
+
+    // On both connections.
+    const writes = await Promise.allSettled([connection.execute(WRITE, []), connection.execute(WRITE, [])]);
+    expect(writes.map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    await expect(connection.execute(WRITE, [])).rejects.toMatchObject({ code: 'unanswered' });
+    await both.promote();
+    await waitFor(async () => expect(await connection.port()).toBe(both.later.port));
+    await connection.execute(WRITE, []);
+    expect(await query(both.later, 'select count(*)::int as count from written')).toEqual([{ count: 1 }]);
+  },
+);
