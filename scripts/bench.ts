@@ -197,11 +197,11 @@ async function record(
       skipped.push(what);
       progress.note(`  ${paint('yellow', 'skipped')} ${what}`);
     },
-    measure: async (name, work) => {
+    measure: async (name, measureRun) => {
       const at = new Date().toISOString();
       const label = `${name.case}: ${name.subject}, ${name.variant}, round ${name.round}`;
       try {
-        const figures = await progress.during(label, work);
+        const figures = await progress.during(label, measureRun);
         runs.push({ ...name, startedAt: at, figures });
         progress.note(`    ${summaryOf(figures)}`);
       } catch (error) {

@@ -197,20 +197,20 @@ const LIMITED = `
   setInterval(() => {}, 1_000);
 `;
 
+function makeRoot(layout: 'v1' | 'v2'): { root: string; parent: string } {
+  const root = mkdtempSync(join(tmpdir(), 'tallyhook-groups-'));
+  onTestFinished(() => rmSync(root, { recursive: true }));
+  const parent = layout === 'v1' ? join(root, 'cpu') : root;
+  mkdirSync(parent, { recursive: true });
+  if (layout === 'v1') writeFileSync(join(parent, 'tasks'), '');
+  else writeFileSync(join(parent, 'cgroup.subtree_control'), 'cpuset cpu pids\n');
+  return { root, parent };
+}
+
+const groupsIn = (folder: string) =>
+  readdirSync(folder).filter((name) => name.startsWith('tallyhook-bench-'));
+
 describe('quotas', () => {
-  function makeRoot(layout: 'v1' | 'v2'): { root: string; parent: string } {
-    const root = mkdtempSync(join(tmpdir(), 'tallyhook-groups-'));
-    onTestFinished(() => rmSync(root, { recursive: true }));
-    const parent = layout === 'v1' ? join(root, 'cpu') : root;
-    mkdirSync(parent, { recursive: true });
-    if (layout === 'v1') writeFileSync(join(parent, 'tasks'), '');
-    else writeFileSync(join(parent, 'cgroup.subtree_control'), 'cpuset cpu pids\n');
-    return { root, parent };
-  }
-
-  const groupsIn = (folder: string) =>
-    readdirSync(folder).filter((name) => name.startsWith('tallyhook-bench-'));
-
   test.each([
     ['v1', { 'cpu.cfs_period_us': '20000', 'cpu.cfs_quota_us': '1000' }, { 'cpu.cfs_quota_us': '-1' }],
     ['v2', { 'cpu.max': '1000 20000' }, { 'cpu.max': 'max 20000' }],
