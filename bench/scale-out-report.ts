@@ -17,6 +17,8 @@ type Costs = Readonly<Record<'service' | 'postgres' | 'rabbitmq', number>>;
 export type Measured = {
   readonly intake: Costs;
   readonly relay: Costs;
+  /** Of both in one replica at once, at `bothPerS`. */
+  readonly both: Costs;
   /** The most that one leader's relay published in a second, and that a bare publisher did. */
   readonly relayPerS: number;
   readonly publisherPerS: number;
@@ -56,10 +58,13 @@ const DAY_S = 86_400;
 const DAYS = 30;
 const SECOND_US = 1_000_000;
 
-/** Pure. What so many events a second take, if each costs what it cost when it was measured. */
+/**
+ * Pure. What so many events a second take, if each costs what it cost when it was measured: what the intake and the relay cost alone,
+ * or both at once, whichever is more. A backlog is published in larger parts, which RabbitMQ takes for less.
+ */
 export function modelOf(measured: Measured, perS: number): Modelled {
-  const { intake, relay, relayPerS, publisherPerS, sessionsMax } = measured;
-  const coresOf = (of: keyof Costs) => (perS * (intake[of] + relay[of])) / SECOND_US;
+  const { intake, relay, both, relayPerS, publisherPerS, sessionsMax } = measured;
+  const coresOf = (of: keyof Costs) => (perS * Math.max(intake[of] + relay[of], both[of])) / SECOND_US;
   const cores = { service: coresOf('service'), postgres: coresOf('postgres'), rabbitmq: coresOf('rabbitmq') };
   const relayShare = perS / relayPerS;
   const installations = Math.ceil(relayShare);
@@ -216,7 +221,8 @@ export function measuredIn(runs: readonly Run[]): Measured | undefined {
   const publisherPerS = finder(runs, 'relay alone', { ...QUORUM, subject: 'confirm publisher' })(
     confirmed,
   )?.median;
-  const bothPerS = finder(runs, 'intake and relay')(confirmed)?.median;
+  const both = finder(runs, 'intake and relay');
+  const bothPerS = both(confirmed)?.median;
   const sessionsMax = finder(runs, 'replicas with a quota', { variant: '1 replica' })(
     (figures) => figures.sessionsMax,
   )?.median;
@@ -225,6 +231,7 @@ export function measuredIn(runs: readonly Run[]): Measured | undefined {
   return {
     intake: costsOf(intake),
     relay: costsOf(relay),
+    both: costsOf(both),
     relayPerS,
     publisherPerS,
     bothPerS,

@@ -34,8 +34,9 @@ type Setup = {
 export type ScaleOutScale = {
   readonly bench: Scale;
   readonly setups: readonly Setup[];
-  /** For each replica. They share two cores, so several take as many times as long. */
+  /** For each replica. They share two cores, so several take as many times as long. A few get more, or one would be colder than eight. */
   readonly warmUpS: number;
+  readonly warmUpMinS: number;
   readonly windowS: number;
   readonly entries: number;
 };
@@ -44,6 +45,7 @@ export const SCALE_OUT_FULL: ScaleOutScale = {
   bench: { ...FULL, rounds: 2, warmUpS: 16 },
   setups: [{ count: 1 }, { count: 2 }, { count: 4 }, { count: 8 }, { count: 8, hasFreeLeader: true }],
   warmUpS: 4,
+  warmUpMinS: 12,
   windowS: 8,
   entries: 240_000,
 };
@@ -51,6 +53,7 @@ export const SCALE_OUT_QUICK: ScaleOutScale = {
   bench: QUICK,
   setups: [{ count: 1 }, { count: 8 }, { count: 8, hasFreeLeader: true }],
   warmUpS: 1,
+  warmUpMinS: 1,
   windowS: 3,
   entries: 40_000,
 };
@@ -179,7 +182,8 @@ async function runReplicas(
   };
   if (added.length > 0) {
     const to = { ports: added.flatMap(({ ports }) => ports), path: '/webhooks', secret: stage.secret };
-    const plan = { ...load, ...to, run, onFailure: 'fail', warmUpS: scale.warmUpS * added.length } as const;
+    const warmUpS = Math.max(scale.warmUpMinS, scale.warmUpS * added.length);
+    const plan = { ...load, ...to, run, onFailure: 'fail', warmUpS } as const;
     await warmUpClosed(stage, plan, { subject: { pids: added.flatMap(({ pids }) => pids) }, subscriber });
   }
   const limited = hasFreeLeader ? await followersOf(fleet) : fleet.all();

@@ -31,6 +31,7 @@ const page = (name: string) => readFileSync(new URL(`../../docs/${name}`, import
 const measured: Measured = {
   intake: { service: 70, postgres: 60, rabbitmq: 0 },
   relay: { service: 30, postgres: 40, rabbitmq: 100 },
+  both: { service: 90, postgres: 80, rabbitmq: 100 },
   relayPerS: 10_000,
   publisherPerS: 20_000,
   bothPerS: 5_000,
@@ -53,6 +54,13 @@ describe('the model of larger installations', () => {
     expect(cores.rabbitmq).toBeCloseTo(10, 9);
     expect({ installations, replicas, sessions }).toEqual({ installations: 10, replicas: 20, sessions: 40 });
     expect(modelOf(measured, 100_001).installations).toBe(11);
+  });
+
+  test('what costs more when intake and relay work at once counts with that', () => {
+    const dearer = { ...measured, both: { service: 90, postgres: 80, rabbitmq: 150 } };
+    const { cores } = modelOf(dearer, 10_000);
+    expect(cores.service).toBeCloseTo(1, 9);
+    expect(cores.rabbitmq).toBeCloseTo(1.5, 9);
   });
 
   test('a replica is filled to 70 % of its core', () => {
