@@ -29,6 +29,9 @@ export type RabbitmqCluster = AsyncDisposable & {
   readonly close: () => Promise<void>;
 };
 
+/** Others have 127.0.0.1 alone. */
+export const HAS_LOOPBACK_NETWORK = process.platform === 'linux';
+
 /** A majority stays when one is away. */
 const HOSTS = ['node-1', 'node-2', 'node-3'] as const;
 
@@ -66,7 +69,12 @@ async function start(options: {
     HOSTS.map((host) => {
       const home = join(dir, host);
       makeFolder(home);
-      return startRabbitmq({ dir: home, guard, member: memberOf(plan, host, tickS), settings: settingsOf(plan) });
+      return startRabbitmq({
+        dir: home,
+        guard,
+        member: memberOf(plan, host, tickS),
+        settings: settingsOf(plan),
+      });
     }),
   );
 
@@ -130,10 +138,7 @@ function settingsOf(plan: Plan): Record<string, string> {
   return {
     'cluster_formation.peer_discovery_backend': 'classic_config',
     ...Object.fromEntries(
-      HOSTS.map((host) => [
-        `cluster_formation.classic_config.nodes.${numberOf(host)}`,
-        nameOf(plan, host),
-      ]),
+      HOSTS.map((host) => [`cluster_formation.classic_config.nodes.${numberOf(host)}`, nameOf(plan, host)]),
     ),
     cluster_partition_handling: 'pause_minority',
   };
