@@ -5,8 +5,8 @@
 // messages for one queue, since RabbitMQ closes the channel if our account may not publish to queues; and those whose route is slow
 // (slow-routes.ts). A watchdog finds confirms that are overdue.
 //
-// A channel of RabbitMQ 3.10 that was opened when the leader of a quorum queue had just gone nacks every message for this queue, for
-// ever: it asks the node that is gone, also when the queue has had another leader for long. So a channel that nacks is replaced.
+// A channel of RabbitMQ 3.10 that was opened when the leader of a quorum queue had just gone nacks every message for this queue, also
+// when the queue has had another leader for long. So a channel that nacks is replaced.
 
 import type { Logger } from 'pino';
 import { brokerUrls } from '../base/amqp/broker-urls.ts';
