@@ -14,7 +14,7 @@ import {
   startPatroni,
 } from '../support/patroni.ts';
 import { type Replica, startReplica } from '../support/replica.ts';
-import { isAcknowledged } from '../support/sender.ts';
+import { isAcknowledged, type Notification } from '../support/sender.ts';
 import { openSession } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
 import { IS_SHORT_RUN } from '../only-in-all.ts';
@@ -28,6 +28,8 @@ const WAYS: readonly Way[] = [
   { name: 'HAProxy', url: ({ name }) => cluster.urlOf({ hosts: cluster.haproxy, database: name }) },
 ];
 
+/** More than the standbys of any test are behind. */
+const LAG_BYTES = 64 * 2 ** 20;
 const SENDERS = 8;
 /** Some hundred deliveries a second. */
 const PAUSE_MS = 20;
@@ -128,9 +130,19 @@ const queryOn = async <Row extends object>(
   return (await session.query<Row>(text)).rows;
 };
 
+/** What its sender sent. */
+function notificationOf(id: string): Notification {
+  const [, job = ''] = id.split(':');
+  const found = lifeOf(job).find(({ status, progress_percentage: percent }) =>
+    id.endsWith(status === 'completed' ? `:${status}` : `:${status}:${String(percent)}`),
+  );
+  if (found === undefined) throw new Error(`nobody sent ${id}`);
+  return found;
+}
+
 describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
   beforeAll(async () => {
-    cluster = await startPatroni({ synchronous: true });
+    cluster = await startPatroni({ synchronous: true, maximumLagBytes: LAG_BYTES });
   });
 
   afterAll(() => cluster?.close());
@@ -169,21 +181,57 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
       old.start();
     });
 
-    test.skipIf(IS_SHORT_RUN)('the same when the synchronous standby is killed', async () => {
-      await cluster.untilWhole();
-      await using stage = await startStage(way);
-      const standby = await cluster.synchronousStandby();
+    test.skipIf(IS_SHORT_RUN)(
+      'the same when the agent of the primary is killed, and its Postgres stays a second primary',
+      async () => {
+        await cluster.untilWhole();
+        await using stage = await startStage(way);
+        const old = await cluster.primary();
 
-      await standby.kill();
+        await old.killAgent();
 
-      await stage.goOn();
-      await stage.end();
-      expect(await stage.lost()).toEqual([]);
-      expect(lossesTold(stage)).toEqual([]);
-      await expectPromisesKept(stage);
-      print('the synchronous standby killed', stage);
-      standby.start();
-    });
+        await stage.goOn();
+        const isStandby = await queryOn(old, stage.database, 'select pg_is_in_recovery() as "isStandby"');
+        expect(isStandby).toEqual([{ isStandby: false }]);
+        await stage.end();
+        expect(await stage.lost()).toEqual([]);
+        expect(lossesTold(stage)).toEqual([]);
+        await expectPromisesKept(stage);
+        print('the agent of the primary killed', stage);
+        old.start();
+      },
+    );
+
+    test.skipIf(IS_SHORT_RUN)(
+      'the same when the synchronous standby is killed; and with none left, strict replication acknowledges nothing',
+      async () => {
+        await cluster.replicate({ synchronous: true, strict: true });
+        await cluster.untilWhole();
+        await using stage = await startStage(way);
+        const { load } = stage;
+        const refused = () => load.answers.filter(({ status }) => status === 503).length;
+        const standby = await cluster.synchronousStandby();
+
+        await standby.kill();
+
+        await stage.goOn();
+        print('the synchronous standby killed', stage);
+        const other = await cluster.synchronousStandby();
+        await other.kill();
+        const before = refused();
+        await waitFor(() => expect(refused()).toBeGreaterThan(before + SENDERS), { timeout: 20_000 });
+        const [acknowledged, first] = [load.acknowledged().size, refused()];
+        await waitFor(() => expect(refused()).toBeGreaterThan(first + 3 * SENDERS), { timeout: 20_000 });
+        expect(load.acknowledged().size).toBe(acknowledged);
+        standby.start();
+        other.start();
+        await stage.goOn();
+        await stage.end();
+        expect(await stage.lost()).toEqual([]);
+        await expectPromisesKept(stage);
+        await cluster.untilWhole();
+      },
+    );
 
     test.skipIf(IS_SHORT_RUN)(
       'what asynchronous replication loses is told, its numbers are not given again, and the old primary comes back without it',
@@ -195,45 +243,35 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
         const { load, database } = stage;
         const old = await cluster.primary();
         await cluster.holdBack(true);
-        const before = load.acknowledged().size;
         await stage.goOn(100);
 
         await old.kill();
 
+        const acknowledged = load.acknowledged().size;
         await stage.goOn();
         await stage.end();
         const lost = await stage.lost();
         expect(lost.length).toBeGreaterThan(90);
-        await waitFor(() => expect(lossesTold(stage).length).toBeGreaterThan(0));
-        const told = await database.query("select from operator_log where action = 'database.loss'");
-        expect(told.length).toBe(lossesTold(stage).length);
+        await waitFor(async () => {
+          const told = await database.query("select from operator_log where action = 'database.loss'");
+          expect(told.length).toBeGreaterThan(0);
+          expect(lossesTold(stage)).toHaveLength(told.length);
+        });
         await expectPromisesKept(stage);
-        print('the primary killed, with standbys behind', stage, `; ${lost.length} lost of ${before}`);
+        print('the primary killed, with standbys behind', stage, `; ${lost.length} lost of ${acknowledged}`);
 
         old.start();
         await cluster.untilWhole();
         expect(old.log()).toContain('running pg_rewind');
         const count = 'select count(*)::int as count from events';
         expect(await queryOn(old, database, count)).toEqual(await database.query(count));
-        expect(
-          await queryOn(
-            old,
-            database,
-            "select from pg_stat_activity where application_name like 'tallyhook%'",
-          ),
-        ).toEqual([]);
+        const ours = "select from pg_stat_activity where application_name like 'tallyhook%'";
+        expect(await queryOn(old, database, ours)).toEqual([]);
 
         // As docs/backup.md has it: their senders send them again.
         for (const id of lost) {
-          const [, job = ''] = id.split(':');
-          const notification = lifeOf(job).find(({ status, progress_percentage: percent }) =>
-            id.endsWith(`:${job}:${status}${status === 'processing' ? `:${String(percent)}` : ''}`),
-          );
-          if (notification === undefined) throw new Error(`nobody sent ${id}`);
-          expect(await post(stage.replicas[0]?.webhooks ?? '', notification)).toMatchObject({
-            status: 202,
-            eventId: id,
-          });
+          const answer = await post(stage.replicas[0]?.webhooks ?? '', notificationOf(id));
+          expect(answer).toMatchObject({ status: 202, eventId: id });
         }
         expect(await stage.lost()).toEqual([]);
       },

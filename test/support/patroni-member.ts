@@ -28,6 +28,8 @@ export type PatroniMember = {
   readonly pid: () => number | undefined;
   /** SIGKILL to the agent, its Postgres and all children of that. Resolves when they are gone. */
   readonly kill: () => Promise<void>;
+  /** The same to the agent alone: its Postgres goes on, and is what it was, whatever the others elect. */
+  readonly killAgent: () => Promise<void>;
   /** Starts the agent, which starts Postgres. Does not wait for that, and does nothing if the agent runs. */
   readonly start: () => void;
   /** All that its agent and its Postgres have logged. */
@@ -93,6 +95,12 @@ export async function startMember(
   let agent = launch();
   const pid = () => postmasterOf(data);
   const host = `127.0.0.1:${port}`;
+
+  async function killAgent(): Promise<void> {
+    agent.send('SIGKILL');
+    await agent.exited;
+  }
+
   return {
     name,
     host,
@@ -100,9 +108,9 @@ export async function startMember(
     restPort,
     url: urlOf(place, { hosts: host }),
     pid,
+    killAgent,
     kill: async () => {
-      agent.send('SIGKILL');
-      await agent.exited;
+      await killAgent();
       const postmaster = pid();
       if (postmaster !== undefined) await killTree(postmaster);
     },
