@@ -152,7 +152,7 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
   });
 
   describe.for(WAYS)('reached by $name', (way) => {
-    test('through a switch-over senders see 2xx and 503 alone, and nothing that was acknowledged is lost', async () => {
+    test('guarantee 2: through a switch-over senders see 2xx and 503 alone, and nothing that was acknowledged is lost', async () => {
       await using stage = await startStage(way);
 
       await cluster.switchOver();
