@@ -160,9 +160,6 @@ function toCluster(
   let { replication } = options;
   let held: readonly number[] = [];
 
-  const wait = <T>(what: string, look: () => Promise<T | undefined>) =>
-    until(what, look, { limitMs: WHOLE_LIMIT_MS, pollMs: POLL_MS });
-
   const findPrimary = async () => {
     const all = await statuses();
     return members[all.findIndex(leads)];
@@ -221,9 +218,10 @@ function toCluster(
     for (const sender of held) sendTo(sender, 'SIGSTOP');
   }
 
+  const urlNow = async (database: string) => urlOf(place, { hosts: (await primary()).host, database });
+
   async function createDatabase(): Promise<ClusterDatabase> {
     const name = `test_${randomBytes(6).toString('hex')}`;
-    const urlNow = async (database: string) => urlOf(place, { hosts: (await primary()).host, database });
     await query(await urlNow(DATABASE), `create database ${name}`);
     return { name, query: async (text, values) => query(await urlNow(name), text, values) };
   }
@@ -250,6 +248,9 @@ function toCluster(
     log: () => ['etcd', ...NAMES].map((name) => endOfLog(place, name)).join('\n'),
   };
 }
+
+const wait = <T>(what: string, look: () => Promise<T | undefined>) =>
+  until(what, look, { limitMs: WHOLE_LIMIT_MS, pollMs: POLL_MS });
 
 /** Patroni's REST API has this word for the primary. */
 const leads = (status: MemberStatus | undefined) => status?.role === 'master' && status.state === 'running';
