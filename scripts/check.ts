@@ -16,6 +16,7 @@ import { DEPLOY_PROGRAMS } from './services/find-deploy-programs.ts';
 import { chooseEngine } from './services/find-ffmpeg.ts';
 import { findOldNode, WITHOUT_OLD_NODE } from './services/find-node.ts';
 import { findGo, WITHOUT_GO } from './services/find-go.ts';
+import { PATRONI_PROGRAMS } from './services/find-patroni.ts';
 import { findPgbouncer, WITHOUT_PGBOUNCER } from './services/find-pgbouncer.ts';
 import { findPrevious, WITHOUT_PREVIOUS } from './services/find-previous.ts';
 import { findPython, WITHOUT_PYTHON } from './services/find-python.ts';
@@ -57,6 +58,7 @@ const PROGRAMS: readonly Program[] = [
   { name: 'go', variable: 'TEST_GO', find: findGo, without: WITHOUT_GO },
   { name: 'pgbouncer', variable: 'TEST_PGBOUNCER', find: findPgbouncer, without: WITHOUT_PGBOUNCER },
   { name: 'spin', variable: 'TEST_SPIN', find: findSpin, without: WITHOUT_SPIN },
+  ...PATRONI_PROGRAMS,
   ...DEPLOY_PROGRAMS,
   { name: 'previous', variable: 'TEST_PREVIOUS', find: findPrevious, without: WITHOUT_PREVIOUS },
 ];

@@ -22,7 +22,7 @@ type Program = {
 
 const PROGRAMS: readonly Program[] = [
   { name: 'nginx', trial: '-v', packages: ['nginx-light'] },
-  { name: 'haproxy', trial: '-v', packages: ['haproxy'], isOnlyInAll: true },
+  { name: 'haproxy', trial: '-v', packages: ['haproxy'] },
   { name: 'caddy', trial: 'version', packages: ['caddy'], isOnlyInAll: true },
   { name: 'buildah', trial: '--version', packages: ['buildah'], isOnlyInAll: true },
   { name: 'podman', trial: '--version', packages: ['podman', 'runc'], isOnlyInAll: true },

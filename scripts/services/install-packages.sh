@@ -17,6 +17,11 @@ if [ ! -e "$policy" ]; then
   chmod 755 "$policy"
 fi
 
+enabled_services() {
+  systemctl list-unit-files --type=service --state=enabled --no-legend | cut -d ' ' -f 1
+}
+[ ! -d /run/systemd/system ] || enabled=" $(enabled_services | tr '\n' ' ') "
+
 install() {
   $apt install --no-install-recommends "$@"
 }
@@ -27,9 +32,13 @@ install "$@" || {
   install "$@"
 }
 
-# Debian enables the services that it installs: without this, the next boot would start them.
+# Debian enables the services that it installs, under names of theirs or of packages that they depend on: without this, the next boot
+# would start them.
 if [ -d /run/systemd/system ]; then
-  for package; do
-    systemctl disable "$package.service" || true
+  for unit in $(enabled_services); do
+    case $enabled in
+      *" $unit "*) ;;
+      *) systemctl disable "$unit" || true ;;
+    esac
   done
 fi

@@ -22,6 +22,7 @@ import { type Account, accountFor, canEnter, canRun, giveTo } from './account.ts
 import { lastLines, makeFolder, makePublicPlaceFor, makeThrowAwayFolder } from './folders.ts';
 import { createGuard, type Ending, type Guard, type Guarded } from './guard.ts';
 import { findFreePort } from './ports.ts';
+import { childrenOf, sendTo } from './processes.ts';
 
 export type PostgresServer = AsyncDisposable & {
   /** The database `tallyhook`, as a superuser. */
@@ -118,7 +119,8 @@ function toHandle(first: Guarded, options: Launch & { place: Place; ownsGuard: b
     // The postmaster first, so that it starts no new children while we list them.
     const children = childrenOf(server.pid);
     server.send(signal);
-    for (const pid of new Set([...children, ...childrenOf(server.pid)])) sendTo(pid, signal);
+    const pids = [...children, ...childrenOf(server.pid)].map(({ pid }) => pid);
+    for (const pid of new Set(pids)) sendTo(pid, signal);
     if (signal === 'SIGSTOP' || signal === 'SIGCONT') isFrozen = signal === 'SIGSTOP';
     if (signal === 'SIGKILL') await server.exited;
   }
@@ -332,22 +334,4 @@ function spawnIn(place: Place, guard: Guard, program: string, args: string[]): G
 
 function urlOf({ password, port }: { password: string; port: number }, database: string): string {
   return `postgres://${USER}:${password}@127.0.0.1:${port}/${database}`;
-}
-
-/** By ps, since each child of a postmaster is in a process group of its own. */
-function childrenOf(parent: number): number[] {
-  const { stdout, error } = spawnSync('ps', ['-A', '-o', 'pid=,ppid='], { encoding: 'utf8' });
-  if (error) throw new Error('ps is missing, which finds the children of a Postgres', { cause: error });
-  return stdout
-    .split('\n')
-    .map((line) => line.trim().split(/\s+/).map(Number))
-    .flatMap(([pid, ppid]) => (ppid === parent && pid !== undefined ? [pid] : []));
-}
-
-function sendTo(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(pid, signal);
-  } catch {
-    // It ended at this moment.
-  }
 }

@@ -18,6 +18,8 @@ export type Answer = {
   /** The answer closes its connection. */
   readonly closes: boolean;
   readonly ms: number;
+  /** When it came, by `performance.now()`. */
+  readonly atMs: number;
 };
 
 export type Load = AsyncDisposable & {
@@ -45,7 +47,10 @@ export function post(
 ): Promise<Answer> {
   const body = JSON.stringify(notification);
   const startedMs = performance.now();
-  const ms = () => performance.now() - startedMs;
+  const times = () => {
+    const atMs = performance.now();
+    return { ms: atMs - startedMs, atMs };
+  };
   return new Promise((resolve) => {
     const failed = (error: Error & { code?: string }) =>
       resolve({
@@ -55,7 +60,7 @@ export function post(
         error: error.code ?? error.message,
         refusal: undefined,
         closes: true,
-        ms: ms(),
+        ...times(),
       });
     const request = url.startsWith('https:') ? tlsRequest : plainRequest;
     const outgoing = request(url, {
@@ -80,7 +85,7 @@ export function post(
           refusal:
             response.statusCode !== undefined && response.statusCode < 300 ? undefined : text.slice(0, 300),
           closes: response.headers.connection === 'close',
-          ms: ms(),
+          ...times(),
         });
       });
     });
@@ -171,6 +176,12 @@ function agentOf({
   const shared = { keepAlive, maxSockets: 1, ...(localAddress && { localAddress }) };
   if (ca !== undefined) return new TlsAgent({ ...shared, ca });
   return keepAlive || localAddress ? new Agent(shared) : undefined;
+}
+
+/** The longest time without a 2xx between the first and the last one. */
+export function longestPauseMs(answers: readonly Answer[]): number {
+  const times = answers.filter(isAcknowledged).map(({ atMs }) => atMs);
+  return Math.max(0, ...times.slice(1).map((atMs, index) => atMs - (times[index] ?? atMs)));
 }
 
 function nobodyWaits(): void {}
