@@ -189,6 +189,7 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
         const old = await cluster.primary();
 
         await old.killAgent();
+        await cluster.primary(); // another one, since a member's agent says which it is
 
         await stage.goOn();
         const isStandby = await queryOn(old, stage.database, 'select pg_is_in_recovery() as "isStandby"');
