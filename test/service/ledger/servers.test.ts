@@ -9,7 +9,9 @@ import { findFreePort } from '../../../scripts/services/ports.ts';
 import { type PostgresServer, startPostgres } from '../../../scripts/services/postgres.ts';
 import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
 import { IS_SHORT_RUN } from '../../only-in-all.ts';
-import { createTestLog } from '../../support/service.ts';
+import { createTestDatabase } from '../../support/database.ts';
+import { completed, deliver, newJobId } from '../../support/sender.ts';
+import { createTestLog, startTestService } from '../../support/service.ts';
 import { openSession } from '../../support/transaction.ts';
 import { waitFor } from '../../support/waits.ts';
 
@@ -93,6 +95,21 @@ test('the server that takes writes is found, whatever its place', async () => {
     await using connection = connect(ports, server);
     expect(await connection.port()).toBe(server.port);
   }
+});
+
+test('a replica migrates, is ready and takes deliveries with a server in its URL that is away', async () => {
+  await using database = await createTestDatabase({ empty: true });
+  const { host } = new URL(database.url);
+  const several = database.url.replace(host, `127.0.0.1:${await findFreePort()},${host}`);
+  await using relay = await startTestService({
+    database,
+    env: { DATABASE_URL: several, MIGRATION_DATABASE_URL: several, MIGRATE_ON_START: 'true' },
+  });
+  expect((await deliver(relay.webhooks, completed(newJobId()))).status).toBe(202);
+  expect((await fetch(`${relay.operators}/readyz`)).status).toBe(200);
+  expect(relay.log.filter(({ msg }) => msg === 'this server of Postgres takes writes')).toMatchObject([
+    { port: Number(new URL(database.url).port), timeline: 1 },
+  ]);
 });
 
 test.skipIf(IS_SHORT_RUN)('of two that take writes, the one whose timeline is later is taken', async () => {
