@@ -189,6 +189,7 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
         const old = await cluster.primary();
 
         await old.killAgent();
+        await cluster.endLeadership();
         await cluster.primary(); // another one, since a member's agent says which it is
 
         await stage.goOn();
@@ -247,6 +248,7 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
         await stage.goOn(100);
 
         await old.kill();
+        await cluster.endLeadership();
 
         const acknowledged = load.acknowledged().size;
         await stage.goOn();

@@ -6,7 +6,7 @@ import { spawnSync } from 'node:child_process';
 import { giveTo } from '../../scripts/services/account.ts';
 import { findFreePort } from '../../scripts/services/ports.ts';
 import { childrenOf, listProcesses, sendTo } from '../../scripts/services/processes.ts';
-import { logOf, type Place, run, urlOf, USER, writeOwn } from './patroni-place.ts';
+import { logOf, type Place, run, scopeOf, urlOf, USER, writeOwn } from './patroni-place.ts';
 import { until } from './until.ts';
 
 export type Replication = {
@@ -123,7 +123,7 @@ export async function startMember(
 }
 
 function configurationOf(
-  { folder, binaries, password }: Place,
+  place: Place,
   member: {
     etcdPort: number;
     settings: Settings;
@@ -134,10 +134,11 @@ function configurationOf(
     restPort: number;
   },
 ): object {
+  const { binaries, password } = place;
   const { etcdPort, settings, name, home, data, port, restPort } = member;
   const account = { username: USER, password };
   return {
-    scope: folder.slice(folder.lastIndexOf('/') + 1),
+    scope: scopeOf(place),
     name,
     restapi: {
       listen: `127.0.0.1:${restPort}`,

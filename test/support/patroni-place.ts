@@ -2,7 +2,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import type { QueryResultRow } from 'pg';
 import { type Account, accountFor, giveTo } from '../../scripts/services/account.ts';
 import { lastLines, makeThrowAwayFolder, roomInMemory } from '../../scripts/services/folders.ts';
@@ -80,6 +80,9 @@ export function writeOwn({ folder, account }: Place, name: string, content: stri
   giveTo(account, path);
   return path;
 }
+
+/** The cluster's name. */
+export const scopeOf = ({ folder }: Pick<Place, 'folder'>) => basename(folder);
 
 /** As a superuser. `hosts`: `host:port`, or several with commas between them. */
 export function urlOf(

@@ -30,6 +30,7 @@ import {
   preparePlace,
   query,
   run,
+  scopeOf,
   urlOf,
   USER,
   writeOwn,
@@ -63,6 +64,8 @@ export type PatroniCluster = AsyncDisposable & {
   readonly synchronousStandby: () => Promise<PatroniMember>;
   /** In order, by Patroni, which answers when it is done. @returns the new primary */
   readonly switchOver: () => Promise<PatroniMember>;
+  /** Ends the time to live of the leader's key at once, which others wait for. Only for a leader whose agent is dead. */
+  readonly endLeadership: () => Promise<void>;
   /** Stops what sends the WAL to the standbys: from now on they are behind. With `false` it goes on. */
   readonly holdBack: (isHeld: boolean) => Promise<void>;
   /** Changes how it replicates from now on: see `untilWhole`. */
@@ -101,7 +104,7 @@ async function startCluster(place: Place, settings: Settings): Promise<OpenClust
   const members: PatroniMember[] = [];
   for (const name of NAMES) members.push(await startMember(place, name, { etcdPort, firstData, settings }));
   const haproxy = await startPatroniProxy(place, members);
-  const cluster = toCluster(place, { members, haproxy, replication: settings });
+  const cluster = toCluster(place, { members, haproxy, etcdPort, replication: settings });
   const { host } = await cluster.untilWhole().catch((error: unknown) => {
     throw new Error(`the cluster did not start:\n${cluster.log()}`, { cause: error });
   });
@@ -154,9 +157,14 @@ async function makeFirstData(place: Place): Promise<string> {
 
 function toCluster(
   place: Place,
-  options: { members: readonly PatroniMember[]; haproxy: string; replication: Replication },
+  options: {
+    members: readonly PatroniMember[];
+    haproxy: string;
+    etcdPort: number;
+    replication: Replication;
+  },
 ): OpenCluster {
-  const { members, haproxy } = options;
+  const { members, haproxy, etcdPort } = options;
   let { replication } = options;
   let held: readonly number[] = [];
 
@@ -239,6 +247,7 @@ function toCluster(
     },
     synchronousStandby: () => wait('a standby is synchronous', findSynchronous),
     switchOver,
+    endLeadership: () => deleteLeaderKey(place, etcdPort),
     holdBack,
     replicate: async (how) => {
       replication = how;
@@ -247,6 +256,17 @@ function toCluster(
     untilWhole: () => wait('the cluster is whole', findWhole),
     log: () => ['etcd', ...NAMES].map((name) => endOfLog(place, name)).join('\n'),
   };
+}
+
+async function deleteLeaderKey(place: Place, etcdPort: number): Promise<void> {
+  const key = Buffer.from(`/service/${scopeOf(place)}/leader`).toString('base64');
+  const response = await fetch(`http://127.0.0.1:${etcdPort}/v3/kv/deleterange`, {
+    method: 'POST',
+    body: JSON.stringify({ key }),
+    signal: AbortSignal.timeout(CHANGE_LIMIT_MS),
+  });
+  const { deleted } = (await response.json()) as { deleted?: string };
+  if (deleted !== '1') throw new Error('there is no leader’s key');
 }
 
 const wait = <T>(what: string, look: () => Promise<T | undefined>) =>
