@@ -1,7 +1,7 @@
 // Two replicas on a Postgres cluster that Patroni runs, while its primary changes: by a switch-over, by SIGKILL, and with standbys
 // that are behind. What was measured is printed, and docs/reliability.md has it.
 
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { type Bus, listen, newExchange } from '../support/bus.ts';
 import { runCommandsUnder } from '../support/deploy-commands.ts';
 import { eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
@@ -152,6 +152,13 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
   });
 
   describe.for(WAYS)('reached by $name', (way) => {
+    // Whatever the test before has left.
+    beforeEach(async () => {
+      for (const member of cluster.members) member.start();
+      await cluster.replicate({ synchronous: true });
+      await cluster.untilWhole();
+    });
+
     test('guarantee 2: through a switch-over senders see 2xx and 503 alone, and nothing that was acknowledged is lost', async () => {
       await using stage = await startStage(way);
 
@@ -166,7 +173,6 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
     });
 
     test.skipIf(IS_SHORT_RUN)('the same when the primary and its agent are killed', async () => {
-      await cluster.untilWhole();
       await using stage = await startStage(way);
       const old = await cluster.primary();
 
@@ -178,13 +184,11 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
       expect(lossesTold(stage)).toEqual([]);
       await expectPromisesKept(stage);
       print('the primary killed', stage);
-      old.start();
     });
 
     test.skipIf(IS_SHORT_RUN)(
       'the same when the agent of the primary is killed, and its Postgres stays a second primary',
       async () => {
-        await cluster.untilWhole();
         await using stage = await startStage(way);
         const old = await cluster.primary();
 
@@ -200,7 +204,6 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
         expect(lossesTold(stage)).toEqual([]);
         await expectPromisesKept(stage);
         print('the agent of the primary killed', stage);
-        old.start();
       },
     );
 
@@ -231,14 +234,12 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
         await stage.end();
         expect(await stage.lost()).toEqual([]);
         await expectPromisesKept(stage);
-        await cluster.untilWhole();
       },
     );
 
     test.skipIf(IS_SHORT_RUN)(
       'what asynchronous replication loses is told, its numbers are not given again, and the old primary comes back without it',
       async () => {
-        await cluster.untilWhole();
         await cluster.replicate({ synchronous: false });
         await cluster.untilWhole();
         await using stage = await startStage(way);
