@@ -115,10 +115,10 @@ export function renderDocument(results: Results): string[] {
 }
 
 /** Pure. @throws Error if the document lacks the markers: the figures would be lost unnoticed */
-export function fillIn(text: string, name: string, content: string): string {
+export function fillIn(text: string, name: string, content: string, page = 'docs/performance.md'): string {
   const [begin, end] = [`<!-- bench:${name} -->`, `<!-- /bench:${name} -->`];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`docs/performance.md has no ${begin} … ${end}`);
+  if (from < 0 || to < from) throw new Error(`${page} has no ${begin} … ${end}`);
   return `${text.slice(0, from + begin.length)}\n${content}\n${text.slice(to)}`;
 }
 

@@ -25,8 +25,10 @@ export const CASES = [
   'floods',
 ] as const;
 export type Case = (typeof CASES)[number];
+/** Of `--scale-out` (scale-out.ts), which has a document of its own. */
+export type ScaleOutCase = 'replicas with a quota' | 'relay alone' | 'intake alone' | 'intake and relay';
 /** `tuning` are the baseline's runs that choose its pool for a case. */
-export type RunCase = Case | 'tuning';
+export type RunCase = Case | ScaleOutCase | 'tuning';
 
 /** `generator` is the generator's own ceiling, against the bare responder; `broker down` is Tallyhook without a broker. */
 export type SubjectName =
@@ -76,6 +78,11 @@ export type Figures = {
   /** The mean of the second tenth of the deliveries, and of the last tenth. */
   readonly rssSecondTenthMiB?: number;
   readonly rssLastTenthMiB?: number;
+  /** Cores that the whole machine used in the window. */
+  readonly busyCores?: number;
+  /** Sessions of Tallyhook with Postgres: the most that were seen, and what all replicas together may open. */
+  readonly sessions?: number;
+  readonly sessionsMax?: number;
   /** [seconds, value] */
   readonly rssMiB?: readonly (readonly [number, number])[];
   readonly backlog?: readonly (readonly [number, number])[];

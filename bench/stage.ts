@@ -10,7 +10,7 @@ import type { Progress } from '../scripts/output.ts';
 import { NO_LOG, startRelay } from '../scripts/relay.ts';
 import type { Guard } from '../scripts/services/guard.ts';
 import { findFreePort } from '../scripts/services/ports.ts';
-import { type PostgresServer, startPostgres } from '../scripts/services/postgres.ts';
+import { type PostgresServer, type PostgresSettings, startPostgres } from '../scripts/services/postgres.ts';
 import { type RabbitmqServer, startRabbitmq } from '../scripts/services/rabbitmq.ts';
 import { openParts, type Parts } from './parts.ts';
 
@@ -59,13 +59,24 @@ export const POSTGRES_SETTINGS = {
 /** The secret signs what the benchmark itself sends. It is not part of the results. */
 const SECRET_BYTES = 32;
 
-export async function setStage(guard: Guard, folder: string, progress: Progress): Promise<Stage> {
+/** @param changes to the settings of Postgres */
+export async function setStage(
+  guard: Guard,
+  folder: string,
+  progress: Progress,
+  changes: PostgresSettings = {},
+): Promise<Stage> {
   const { during, note: log } = progress;
   let added: Readonly<Record<string, string>> = {};
   const ofPostgres = withEnvironment(guard, () => added);
   const [postgres, rabbitmq] = await Promise.all([
     during('Postgres', () =>
-      startPostgres({ dir: join(folder, 'postgres'), guard: ofPostgres, log, settings: POSTGRES_SETTINGS }),
+      startPostgres({
+        dir: join(folder, 'postgres'),
+        guard: ofPostgres,
+        log,
+        settings: { ...POSTGRES_SETTINGS, ...changes },
+      }),
     ),
     during('RabbitMQ', () => startRabbitmq({ dir: join(folder, 'rabbitmq'), guard, log })),
   ]);

@@ -11,6 +11,8 @@ import { numberOf, SEEDED_RUN } from './load/notifications.ts';
 export type SubscriberPlan = {
   readonly amqpUrl: string;
   readonly exchange: string;
+  /** The exchange is not deleted. */
+  readonly isShared: boolean;
   readonly queue: string;
   readonly queueType: 'quorum' | 'classic';
   readonly run: string;
@@ -89,7 +91,7 @@ async function listen(plan: SubscriberPlan): Promise<void> {
     // Cancel first: deleting the queue would cancel the consumer from the broker's side, which counts as an error.
     await channel.cancel(consumerTag);
     await channel.deleteQueue(plan.queue);
-    await channel.deleteExchange(plan.exchange);
+    if (!plan.isShared) await channel.deleteExchange(plan.exchange);
     control.tell('removed');
   }
 

@@ -18,7 +18,7 @@ export type Subscriber = {
   readonly until: (what: 'received' | 'others' | 'seeded', many: number) => Promise<void>;
   /** Times of the first receipt, by number; 0 for none. */
   readonly times: () => Promise<Float64Array>;
-  /** Also deletes its queue and exchange. */
+  /** Also deletes its queue, and its exchange unless that is shared. */
   readonly end: () => Promise<void>;
 };
 
@@ -36,14 +36,20 @@ export function newRun(): string {
 /** Each run has its own, so that it sees no other run's events. */
 export const exchangeOf = (run: string) => `bench.${run}`;
 
-export async function startSubscriber(stage: Stage, run: string, queueType: QueueType): Promise<Subscriber> {
+/** @param shared an exchange that others use, too, instead of one of its own. It is kept. */
+export async function startSubscriber(
+  stage: Stage,
+  run: string,
+  queueType: QueueType,
+  shared?: string,
+): Promise<Subscriber> {
   const part = await stage.parts.start('subscriber.ts');
-  const exchange = exchangeOf(run);
   const receiveTimesFile = join(stage.folder, `${run}.received`);
   const plan: SubscriberPlan = {
     amqpUrl: stage.rabbitmq.url,
-    exchange,
-    queue: exchange,
+    exchange: shared ?? exchangeOf(run),
+    isShared: shared !== undefined,
+    queue: exchangeOf(run),
     queueType,
     run,
     receiveTimesFile,

@@ -40,6 +40,13 @@ export function resetPeak(pids: readonly number[]): void {
     writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
+/** Core seconds that the whole machine has used so far. What others took from a virtual one counts, since it was not free. */
+export function machineBusySeconds(): number {
+  const [, ...fields] = readText('/proc/stat').split('\n', 1)[0]?.split(/\s+/) ?? [];
+  const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, stolen = 0] = fields.map(Number);
+  return (user + nice + system + irq + softIrq + stolen) / TICKS_PER_S;
+}
+
 function treeOf(root: number, stats: ReadonlyMap<number, Stat>): Stat[] {
   const found: Stat[] = [];
   const own = stats.get(root);

@@ -7,12 +7,14 @@ import { join, relative } from 'node:path';
 import { parseArgs } from 'node:util';
 import { AUDIT_FULL, AUDIT_QUICK, measureAudit } from '../bench/audit.ts';
 import { renderAudit, writeMedians } from '../bench/audit-report.ts';
+import { measureScaleOut, SCALE_OUT_FULL, SCALE_OUT_POSTGRES, SCALE_OUT_QUICK } from '../bench/scale-out.ts';
+import { scaleOutSections, writeScaleOut } from '../bench/scale-out-report.ts';
 import { LOOKS_FULL, LOOKS_QUICK, measureLooks, renderLooks } from '../bench/looks.ts';
 import { CASE_WORK } from '../bench/cases.ts';
 import { renderDocument } from '../bench/document.ts';
 import { CASES, type Case, joinResults, type Results, type Run, SCHEMA } from '../bench/results.ts';
 import type { Bench } from '../bench/runs.ts';
-import { FULL, QUICK } from '../bench/scale.ts';
+import { FULL, QUICK, type Scale } from '../bench/scale.ts';
 import { setStage } from '../bench/stage.ts';
 import { commit, hardware, settings, versions } from '../bench/surroundings.ts';
 import { targetsOf } from '../bench/targets.ts';
@@ -31,6 +33,7 @@ type Options = {
   readonly writeDocs: boolean;
   readonly isAudit: boolean;
   readonly isLooks: boolean;
+  readonly isScaleOut: boolean;
   readonly command: string;
 };
 
@@ -40,6 +43,7 @@ const PARTIAL = join(ROOT, '.local/bench');
 const ABORTED = 'asked to end';
 
 async function main(guard: Guard, options: Options, isAskedToEnd: () => boolean): Promise<number> {
+  if (options.isScaleOut) return await runScaleOut(guard, options, isAskedToEnd);
   if (options.render !== undefined) {
     say(renderDocument(options.render).join('\n'));
     return 0;
@@ -70,6 +74,7 @@ function readOptions(args: string[]): Options {
       render: { type: 'string' },
       audit: { type: 'boolean', default: false },
       looks: { type: 'boolean', default: false },
+      'scale-out': { type: 'boolean', default: false },
     },
   });
   const wanted = values.only?.split(',') ?? [...CASES];
@@ -86,6 +91,7 @@ function readOptions(args: string[]): Options {
     writeDocs: isWhole || values['write-docs'],
     isAudit: values.audit,
     isLooks: values.looks,
+    isScaleOut: values['scale-out'],
     command: ['npm run bench', ...(args.length > 0 ? ['--', ...args] : [])].join(' '),
   };
 }
@@ -119,12 +125,61 @@ async function runLooks(guard: Guard, { isQuick }: Options): Promise<void> {
   say(renderLooks(report));
 }
 
+async function runScaleOut(guard: Guard, options: Options, isAsked: () => boolean): Promise<number> {
+  const { render, isQuick, writeDocs } = options;
+  const scale = isQuick ? SCALE_OUT_QUICK : SCALE_OUT_FULL;
+  const work = (bench: Bench) => measureScaleOut(bench, scale);
+  const how = { scale: scale.bench, postgres: SCALE_OUT_POSTGRES, isAsked };
+  const results = render ?? (await record(guard, options, { ...how, work }));
+  if (render === undefined) store(results, isQuick || isAsked() ? PARTIAL : RESULTS, 'scale-out');
+  if (isAsked()) throw new Error(ABORTED);
+  const sections = scaleOutSections(results);
+  for (const { text } of sections) say(`\n${text}`);
+  if (writeDocs || render !== undefined) say(`\n${writeScaleOut(sections)}`);
+  for (const failure of results.failures) complain(paint('red', failure));
+  return results.failures.length === 0 ? 0 : 1;
+}
+
 async function run(guard: Guard, options: Options, isAsked: () => boolean): Promise<Results> {
+  const scale = options.isQuick ? QUICK : FULL;
+  return await record(guard, options, {
+    scale,
+    isAsked,
+    work: async (bench, failures) => {
+      for (const name of options.cases) {
+        if (isAsked()) break;
+        try {
+          await CASE_WORK[name](bench);
+        } catch (error) {
+          if (!isAsked()) failures.push(`${name}: ${explain(error)}`);
+        }
+      }
+    },
+  });
+}
+
+/** Sets the stage, does the work on it, and gives what was measured. */
+async function record(
+  guard: Guard,
+  options: Options,
+  {
+    scale,
+    postgres,
+    isAsked,
+    work,
+  }: {
+    scale: Scale;
+    /** Settings. */
+    postgres?: Readonly<Record<string, string>>;
+    isAsked: () => boolean;
+    work: (bench: Bench, failures: string[]) => Promise<void>;
+  },
+): Promise<Results> {
   const startedAt = new Date().toISOString();
   const startedMs = performance.now();
   const folder = makeThrowAwayFolder(guard);
   const progress = createProgress();
-  const stage = await setStage(guard, folder, progress);
+  const stage = await setStage(guard, folder, progress, postgres);
   const about = {
     hardware: hardware(folder),
     versions: await versions(stage),
@@ -135,18 +190,18 @@ async function run(guard: Guard, options: Options, isAsked: () => boolean): Prom
   mkdirSync(PARTIAL, { recursive: true });
   const bench: Bench = {
     stage,
-    scale: options.isQuick ? QUICK : FULL,
+    scale,
     runs,
     profileFolder: options.profile ? PARTIAL : undefined,
     skip: (what) => {
       skipped.push(what);
       progress.note(`  ${paint('yellow', 'skipped')} ${what}`);
     },
-    measure: async (name, work) => {
+    measure: async (name, measureRun) => {
       const at = new Date().toISOString();
       const label = `${name.case}: ${name.subject}, ${name.variant}, round ${name.round}`;
       try {
-        const figures = await progress.during(label, work);
+        const figures = await progress.during(label, measureRun);
         runs.push({ ...name, startedAt: at, figures });
         progress.note(`    ${summaryOf(figures)}`);
       } catch (error) {
@@ -156,13 +211,10 @@ async function run(guard: Guard, options: Options, isAsked: () => boolean): Prom
       }
     },
   };
-  for (const name of options.cases) {
-    if (isAsked()) break;
-    try {
-      await CASE_WORK[name](bench);
-    } catch (error) {
-      if (!isAsked()) failures.push(`${name}: ${explain(error)}`);
-    }
+  try {
+    await work(bench, failures);
+  } catch (error) {
+    if (!isAsked()) failures.push(explain(error));
   }
   await stage.parts.close();
   say(`\n${runs.length} runs in ${seconds(startedMs)}`);
@@ -218,13 +270,18 @@ function keep(results: Results, { isQuick, cases, writeDocs }: Options, isCut: b
     say(`${MARKS[verdict]} ${name}: ${found} (floor ${floor}, target ${target}; ${from})`);
   }
   const isWhole = !isQuick && !isCut && cases.length === CASES.length;
-  const folder = isWhole ? RESULTS : PARTIAL;
-  mkdirSync(folder, { recursive: true });
-  const name = `${results.startedAt.slice(0, 16).replaceAll(':', '')}${isQuick ? '-quick' : ''}.json`;
-  writeFileSync(join(folder, name), `${JSON.stringify(results, undefined, 1)}\n`);
-  say(`\n${relative(ROOT, join(folder, name))}`);
+  store(results, isWhole ? RESULTS : PARTIAL);
   if (writeDocs && !isCut) say(renderDocument(results).join('\n'));
   for (const failure of results.failures) complain(paint('red', failure));
+}
+
+function store(results: Results, folder: string, ...suffixes: readonly string[]): void {
+  mkdirSync(folder, { recursive: true });
+  const at = results.startedAt.slice(0, 16).replaceAll(':', '');
+  const name = [at, ...suffixes, ...(results.isQuick ? ['quick'] : [])].join('-');
+  const path = join(folder, `${name}.json`);
+  writeFileSync(path, `${JSON.stringify(results, undefined, 1)}\n`);
+  say(`\n${relative(ROOT, path)}`);
 }
 
 process.exit(await runGuarded('npm run bench', () => readOptions(process.argv.slice(2)), main));

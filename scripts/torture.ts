@@ -7,10 +7,14 @@ import { parseArgs } from 'node:util';
 import { FAULTS, faultsNamed } from '../test/torture/faults/index.ts';
 import { commandLine, summary, toResults, writeDocs } from '../test/torture/report.ts';
 import { CannotStrikeError, runTorture } from '../test/torture/run.ts';
+import { POSTGRES, RABBITMQ, type Servers } from '../test/torture/world.ts';
 import { endOnRequest } from './ending.ts';
 import { complain, complainOfUsage, explain, say } from './output.ts';
 import { ROOT } from './relay.ts';
-import { createGuard } from './services/guard.ts';
+import { DEPLOY_PROGRAMS } from './services/find-deploy-programs.ts';
+import { PATRONI_PROGRAMS } from './services/find-patroni.ts';
+import { makeThrowAwayFolder } from './services/folders.ts';
+import { createGuard, type Guard } from './services/guard.ts';
 
 const DEFAULT_MINUTES = 5;
 const MAX_SEED = 2 ** 31;
@@ -21,6 +25,8 @@ const OPTIONS = {
   faults: { type: 'string' },
   replicas: { type: 'string' },
   senders: { type: 'string' },
+  postgres: { type: 'string' },
+  rabbitmq: { type: 'string' },
   pace: { type: 'string' },
   out: { type: 'string' },
   'write-docs': { type: 'boolean' },
@@ -33,6 +39,7 @@ type Plan = {
   readonly faults: readonly string[] | undefined;
   readonly replicas: number;
   readonly senders: number;
+  readonly servers: Servers;
   readonly pace: number;
   readonly out: string;
   readonly writesDocs: boolean;
@@ -52,6 +59,10 @@ function readPlan(args: string[]): Plan | undefined {
     faults: values.faults?.split(','),
     replicas: whole('replicas', values.replicas) ?? 2,
     senders: whole('senders', values.senders) ?? 12,
+    servers: {
+      postgres: oneOf('postgres', POSTGRES, values.postgres) ?? 'single',
+      rabbitmq: oneOf('rabbitmq', RABBITMQ, values.rabbitmq) ?? 'single',
+    },
     pace: number('pace', values.pace) ?? 1,
     out: values.out ?? join(ROOT, '.local/torture', `${stamp}-${seed}.json`),
     writesDocs: values['write-docs'] === true,
@@ -63,6 +74,16 @@ function number(name: string, text: string | undefined): number | undefined {
   const value = Number(text);
   if (Number.isFinite(value) && value > 0) return value;
   throw new Error(`--${name} must be a number above 0`);
+}
+
+function oneOf<Word extends string>(
+  name: string,
+  words: readonly Word[],
+  text: string | undefined,
+): Word | undefined {
+  const found = words.find((word) => word === text);
+  if (found !== undefined || text === undefined) return found;
+  throw new Error(`--${name} must be ${words.join(' or ')}`);
 }
 
 function whole(name: string, text: string | undefined): number | undefined {
@@ -99,8 +120,20 @@ async function main(args: string[]): Promise<number> {
   }
 }
 
-async function torture(plan: Plan, guard: ReturnType<typeof createGuard>): Promise<number> {
+/** In the environment, as `npm test` names them. @throws CannotStrikeError if one is missing and cannot be installed */
+async function findPatroni(guard: Guard): Promise<void> {
+  const folder = makeThrowAwayFolder(guard);
+  const haproxy = DEPLOY_PROGRAMS.filter(({ name }) => name === 'haproxy');
+  for (const { name, variable, without, find } of [...PATRONI_PROGRAMS, ...haproxy]) {
+    const path = await find({ guard, logFile: join(folder, `install-${name}.log`), log: say });
+    if (path === undefined) throw new CannotStrikeError(without);
+    process.env[variable] = path;
+  }
+}
+
+async function torture(plan: Plan, guard: Guard): Promise<number> {
   say(`seed ${plan.seed}`);
+  if (plan.servers.postgres === 'patroni') await findPatroni(guard);
   const run = await runTorture({
     guard,
     seed: plan.seed,
@@ -108,6 +141,7 @@ async function torture(plan: Plan, guard: ReturnType<typeof createGuard>): Promi
     forMs: plan.minutes * 60_000,
     replicas: plan.replicas,
     senders: plan.senders,
+    servers: plan.servers,
     pace: plan.pace,
     log: say,
     evidence: plan.out.endsWith('.json') ? plan.out.slice(0, -'.json'.length) : `${plan.out}.logs`,

@@ -1,5 +1,5 @@
-// Runs a private RabbitMQ node on loopback, with its own name, folder, ports, cookie and user. Needs no epmd and leaves none
-// running. Does not touch a broker that already runs on the machine.
+// Runs a private RabbitMQ node on loopback, with its own name, folder, ports, cookie and user, alone or as a member of a cluster.
+// Needs no epmd and leaves none running. Does not touch a broker that already runs on the machine.
 
 import { execFile } from 'node:child_process';
 import { createHash, randomBytes } from 'node:crypto';
@@ -38,6 +38,21 @@ export type RabbitmqServer = AsyncDisposable & {
 /** Names and values as in rabbitmq.conf, beside ours. */
 export type RabbitmqSettings = Readonly<Record<string, string>>;
 
+/** What the nodes of a cluster know of each other without an epmd: all have one port for this, each on an address of its own. */
+export type RabbitmqMember = {
+  /** `name@host` */
+  readonly name: string;
+  /** Of loopback. */
+  readonly address: string;
+  readonly distributionPort: number;
+  /** Where this node finds each host of the cluster, itself too. */
+  readonly addresses: Readonly<Record<string, string>>;
+  readonly cookie: string;
+  readonly password: string;
+  /** After how long, and up to a quarter more, a node that is silent counts as gone. */
+  readonly tickS: number;
+};
+
 type CtlCommand = {
   readonly program: string;
   readonly args: readonly string[];
@@ -53,6 +68,7 @@ type Node = {
   /** For other Erlang nodes, such as rabbitmqctl. */
   readonly distributionPort: number;
   readonly settings: RabbitmqSettings;
+  readonly member: RabbitmqMember | undefined;
 };
 
 type Launched = { readonly node: Node; readonly server: Guarded };
@@ -67,6 +83,8 @@ const ENDING: Ending = { signal: 'SIGTERM', graceMs: 20_000 };
 
 /** Nobody listens there. So the node does not register with an epmd that others share on this machine. */
 const NO_EPMD_PORT = '1';
+
+const HOSTS_FILE = 'hosts.inetrc';
 
 const runFile = promisify(execFile);
 
@@ -84,6 +102,7 @@ export async function startRabbitmq(
     guard?: Guard;
     log?: (line: string) => void;
     settings?: RabbitmqSettings;
+    member?: RabbitmqMember;
   } = {},
 ): Promise<RabbitmqServer> {
   const { log = () => {} } = options;
@@ -114,8 +133,8 @@ function toHandle(
   async function start(): Promise<void> {
     if (!server.hasExited()) return;
     // While it was stopped, another server may have taken the port where Erlang nodes talk to each other.
-    const onAnotherPort = async () => ({ ...node, distributionPort: await findFreePort() });
-    ({ node, server } = await launchOnFreePorts(onAnotherPort, guard));
+    const onFreePort = async () => ({ ...node, distributionPort: await distributionPortOf(node.member) });
+    ({ node, server } = await launchOnFreePorts(onFreePort, guard));
   }
 
   async function stop(): Promise<void> {
@@ -152,18 +171,23 @@ async function startOnFreePorts(options: {
   port?: number;
   preferredPort?: number;
   settings?: RabbitmqSettings;
+  member?: RabbitmqMember;
 }): Promise<Launched> {
-  const { dir, programs, guard, settings = {} } = options;
-  const name = nodeName(dir);
-  const password = secretIn(join(dir, 'password'));
+  const { dir, programs, guard, settings = {}, member } = options;
+  const name = member?.name ?? nodeName(dir);
+  const password = secretIn(join(dir, 'password'), member?.password);
   // The cookie that Erlang makes by itself can be guessed from the time. Erlang refuses one that others can read.
-  secretIn(join(dir, '.erlang.cookie'));
+  secretIn(join(dir, '.erlang.cookie'), member?.cookie);
   return launchOnFreePorts(async () => {
     await waitForPredecessor(dir, name);
     const port = options.port ?? (await findFreePort(options.preferredPort));
-    return { dir, programs, name, password, port, distributionPort: await findFreePort(), settings };
+    const distributionPort = await distributionPortOf(member);
+    return { dir, programs, name, password, port, distributionPort, settings, member };
   }, guard);
 }
+
+const distributionPortOf = async (member: RabbitmqMember | undefined): Promise<number> =>
+  member?.distributionPort ?? (await findFreePort());
 
 /** Tries again with other ports if one was taken between its choice and its use. */
 async function launchOnFreePorts(choosePorts: () => Promise<Node>, guard: Guard): Promise<Launched> {
@@ -184,8 +208,8 @@ function nodeName(dir: string): string {
   return `tallyhook-${hash}@localhost`;
 }
 
-function secretIn(path: string): string {
-  if (!existsSync(path)) writeFileSync(path, randomBytes(24).toString('hex'), { mode: 0o600 });
+function secretIn(path: string, secret = randomBytes(24).toString('hex')): string {
+  if (!existsSync(path)) writeFileSync(path, secret, { mode: 0o600 });
   return readFileSync(path, 'utf8');
 }
 
@@ -195,6 +219,7 @@ async function launch(node: Node, guard: Guard): Promise<Guarded> {
   writeFileSync(join(dir, 'rabbitmq.conf'), configuration(node), { mode: 0o600 });
   writeFileSync(join(dir, 'enabled_plugins'), '[].\n');
   writeFileSync(join(dir, 'env.conf'), '');
+  writeFileSync(join(dir, HOSTS_FILE), hosts(node.member));
   const output = openSync(join(dir, 'output.log'), 'w', 0o600);
   const server = guard.spawn(join(node.programs, 'rabbitmq-server'), [], {
     cwd: dir,
@@ -233,6 +258,16 @@ function configuration({ port, password, settings }: Node): string {
   ].join('\n')}\n`;
 }
 
+/** Erlang's own file of hosts, which stands before the system's. */
+function hosts(member: RabbitmqMember | undefined): string {
+  const lines = Object.entries(member?.addresses ?? {}).map(
+    ([host, address]) => `{host, ${erlangAddress(address)}, ["${host}"]}.\n`,
+  );
+  return ['{lookup, [file, native]}.\n', ...lines].join('');
+}
+
+const erlangAddress = (address: string): string => `{${address.replaceAll('.', ',')}}`;
+
 function serverEnvironment(node: Node): NodeJS.ProcessEnv {
   const { dir, name, distributionPort } = node;
   return {
@@ -252,7 +287,9 @@ function serverEnvironment(node: Node): NodeJS.ProcessEnv {
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: [
       `-sname ${name}`,
       ...withoutEpmd(distributionPort),
-      '-kernel inet_dist_use_interface {127,0,0,1}',
+      `-kernel inet_dist_use_interface ${erlangAddress(node.member?.address ?? '127.0.0.1')}`,
+      // Erlang has been a node for a while when RabbitMQ reads this in its settings.
+      ...(node.member === undefined ? [] : [`-kernel net_ticktime ${node.member.tickS}`]),
     ].join(' '),
   };
 }
@@ -293,6 +330,7 @@ function ownEnvironment(dir: string): NodeJS.ProcessEnv {
     // rabbitmqctl does so, too, when the folder of its own arguments is gone.
     ERL_EPMD_PORT: NO_EPMD_PORT,
     ERL_ZFLAGS: '-start_epmd false',
+    ERL_INETRC: join(dir, HOSTS_FILE),
     XDG_CONFIG_HOME: dir,
     LANG: 'C.UTF-8',
     RABBITMQ_CONF_ENV_FILE: join(dir, 'env.conf'),

@@ -4,8 +4,12 @@
 // Usually all messages go by one confirm channel. Two kinds go by channels of their own, so that they cannot hold up the others:
 // messages for one queue, since RabbitMQ closes the channel if our account may not publish to queues; and those whose route is slow
 // (slow-routes.ts). A watchdog finds confirms that are overdue.
+//
+// A channel of RabbitMQ 3.10 that was opened when the leader of a quorum queue had just gone nacks every message for this queue, also
+// when the queue has had another leader for long. So a channel that nacks is replaced.
 
 import type { Logger } from 'pino';
+import { brokerUrls } from '../base/amqp/broker-urls.ts';
 import { describeError } from '../base/errors.ts';
 import type { CertificateFiles } from '../base/net/certificates.ts';
 import { type BrokerError, type OpenChannel, openConfirmChannel } from './confirm-channel.ts';
@@ -35,7 +39,9 @@ export type Publisher = {
 /** The channels of one connection. */
 type Channels = {
   readonly link: Link;
-  readonly main: OpenChannel;
+  main: OpenChannel;
+  /** Former main ones that are still answered: nothing more is sent on them. */
+  readonly replaced: Set<OpenChannel>;
   /** For messages to one queue. */
   readonly queues: SideChannel;
   readonly slow: SideChannel;
@@ -53,6 +59,13 @@ const SLOW_MIN_MS = 1_000;
 /** How many of all slow routes may be unconfirmed: RabbitMQ stops a channel at 60 or more. */
 export const SLOW_IN_FLIGHT = 8;
 
+/**
+ * Between two replacements of a channel that nacks. It doubles each time, since a queue may be full, or have no leader yet; and is as
+ * short as at first on a new connection, and when no channel had to be replaced for the longest time.
+ */
+const REPLACE_FIRST_MS = 1_000;
+const REPLACE_MAX_MS = 30_000;
+
 export function createPublisher(options: {
   url: string;
   /** For `amqps://`. */
@@ -69,12 +82,15 @@ export function createPublisher(options: {
 }): Publisher {
   const { topology, confirmDeadlineMs, now, log, onReady } = options;
   const slowAfterMs = Math.max(SLOW_MIN_MS, confirmDeadlineMs * SLOW_SHARE);
+  const hasOtherNodes = brokerUrls(options.url).length > 1;
   const slowRoutes = createSlowRoutes(log);
   let channels: Channels | undefined; // undefined while there are none to publish on
   let blocked = false;
   let closed = false;
   let lostMs = now();
   let slowInFlight = 0;
+  let replacedMs = now();
+  let replaceAfterMs = REPLACE_FIRST_MS;
 
   const connection = openRecoveringConnection({ ...options, setup });
   // Not in the timer itself: after the process stood still, timers are called before what has arrived meanwhile is read.
@@ -86,18 +102,25 @@ export function createPublisher(options: {
     link.model.on('unblocked', onUnblocked);
     blocked = false;
     tell(await declareTopology(link.model, topology));
-    const main = await openChannel(link, (reason) => {
-      if (channels?.main !== main) return; // it was given up before
-      if (reason) log.warn({ err: describeError(reason) }, 'the broker closed the channel');
-      giveUp(channels, reason ?? new Error('the broker closed the channel'));
-    });
-    if (!main.isOpen()) throw new Error('the channel closed during setup');
+    const main = await openMain(link);
     const beside = () => createSideChannel((onClosed) => openChannel(link, onClosed));
-    channels = { link, main, queues: beside(), slow: beside(), hasQueue: createQueueLook(link.model) };
+    const hasQueue = createQueueLook(link.model);
+    channels = { link, main, replaced: new Set(), queues: beside(), slow: beside(), hasQueue };
+    restartReplacing();
     log.info({ address: link.address }, 'broker connected');
     onReady();
     // One that confirms nothing may be closed at each message: it must not be opened again in a hot loop.
     return main.inFlight.hasAnswered;
+  }
+
+  async function openMain(link: Link): Promise<OpenChannel> {
+    const main = await openChannel(link, (reason) => {
+      if (channels?.main !== main) return; // it was given up or replaced before
+      if (reason) log.warn({ err: describeError(reason) }, 'the broker closed the channel');
+      giveUp(channels, reason ?? new Error('the broker closed the channel'));
+    });
+    if (!main.isOpen()) throw new Error('the channel closed during setup');
+    return main;
   }
 
   function openChannel(
@@ -194,12 +217,60 @@ export function createPublisher(options: {
   function check(): void {
     if (channels === undefined || blocked) return;
     const present = channels;
-    // What is unconfirmed of a slow route may hold up all that is behind it.
-    const patienceMs = slowRoutes.isEmpty() ? confirmDeadlineMs : slowAfterMs;
+    // What is unconfirmed of a slow route may hold up all that is behind it. And a node that fell silent may be cut off from the
+    // others: another one is tried soon, which then has the full time, so that a queue without a leader does not make us change
+    // nodes, with copies each time, for as long as it has none.
+    const isSoon = !slowRoutes.isEmpty() || (hasOtherNodes && present.main.inFlight.hasAnswered());
+    const patienceMs = isSoon ? slowAfterMs : confirmDeadlineMs;
     watch(present.main, patienceMs, (reason) => giveUp(present, reason));
     const [queues, slow] = [present.queues.current(), present.slow.current()];
     if (queues !== undefined) watch(queues, patienceMs, present.queues.giveUp);
     if (slow !== undefined) watch(slow, confirmDeadlineMs, present.slow.giveUp);
+    for (const channel of present.replaced) {
+      const end = () => endReplaced(present, channel);
+      if (channel.inFlight.size() === 0) end();
+      else watch(channel, patienceMs, end);
+    }
+    replaceNacked(present);
+  }
+
+  function endReplaced({ replaced }: Channels, channel: OpenChannel): void {
+    replaced.delete(channel);
+    if (channel.isOpen()) channel.close();
+  }
+
+  function restartReplacing(): void {
+    replacedMs = now();
+    replaceAfterMs = REPLACE_FIRST_MS;
+  }
+
+  /** What is in flight on a channel that is replaced gets its answers there. */
+  function replaceNacked(present: Channels): void {
+    const { main, queues, slow } = present;
+    const isNacked = main.inFlight.isNacked();
+    const beside = [queues, slow].filter((side) => side.current()?.inFlight.isNacked());
+    const sinceMs = now() - replacedMs;
+    if (!isNacked && beside.length === 0) {
+      if (sinceMs > REPLACE_MAX_MS) replaceAfterMs = REPLACE_FIRST_MS;
+      return;
+    }
+    if (sinceMs < replaceAfterMs) return;
+    replacedMs = now();
+    replaceAfterMs = Math.min(REPLACE_MAX_MS, replaceAfterMs * 2);
+    for (const side of beside) if (side.current()?.inFlight.size() === 0) side.giveUp();
+    if (isNacked) void replaceMain(present);
+  }
+
+  async function replaceMain(present: Channels): Promise<void> {
+    try {
+      const main = await openMain(present.link);
+      present.replaced.add(present.main);
+      present.main = main;
+      log.info('the broker nacks: events go by another channel');
+    } catch (error) {
+      // Otherwise the connection was lost meanwhile.
+      if (channels === present) log.warn({ err: describeError(error) }, 'no other channel');
+    }
   }
 
   /**
@@ -224,8 +295,8 @@ export function createPublisher(options: {
     inFlight.failAll(OVERDUE);
   }
 
-  function openOf({ main, queues, slow }: Channels): OpenChannel[] {
-    return [main, queues.current(), slow.current()].filter((open) => open !== undefined);
+  function openOf({ main, replaced, queues, slow }: Channels): OpenChannel[] {
+    return [main, ...replaced, queues.current(), slow.current()].filter((open) => open !== undefined);
   }
 
   return {

@@ -33,6 +33,8 @@ export type SentMessages = {
   readonly isAnswered: (withinMs: number) => boolean;
   /** Whether the broker has answered for any message at all. */
   readonly hasAnswered: () => boolean;
+  /** Whether the last answer for some route was a nack. Every message may be nacked because of the channel: see publisher.ts. */
+  readonly isNacked: () => boolean;
   /** All get their full time again: the broker was blocked. */
   readonly restartDeadlines: () => void;
   readonly size: () => number;
@@ -51,6 +53,7 @@ export function createSentMessages(now: () => number): SentMessages {
   const waiting = createLinkedList<Sent>();
   let restartedMs = now();
   let answeredMs: number | undefined;
+  let nackedRoute: string | undefined; // of the last nack, until a message of this route is confirmed
   let answeredStartedMs = 0; // of the message that was sent last of those that the broker has answered for
 
   function settle(sent: Sent, publication: Publication): void {
@@ -98,6 +101,7 @@ export function createSentMessages(now: () => number): SentMessages {
 
     confirm: (sent) => {
       const durationMs = noteAnswer(sent);
+      if (sent.route === nackedRoute) nackedRoute = undefined;
       const { returned } = sent;
       if (returned === undefined) settle(sent, { result: 'confirmed', durationMs });
       else settle(sent, { result: 'returned', detail: returned, blame: 'event', durationMs });
@@ -105,6 +109,7 @@ export function createSentMessages(now: () => number): SentMessages {
 
     nack: (sent) => {
       const durationMs = noteAnswer(sent);
+      nackedRoute = sent.route;
       settle(sent, { result: 'nacked', detail: 'nacked by the broker', blame: 'event', durationMs });
     },
 
@@ -121,6 +126,8 @@ export function createSentMessages(now: () => number): SentMessages {
     isAnswered: (withinMs) => now() - Math.max(answeredMs ?? 0, restartedMs) < withinMs,
 
     hasAnswered: () => answeredMs !== undefined,
+
+    isNacked: () => nackedRoute !== undefined,
 
     restartDeadlines: () => {
       restartedMs = now();

@@ -9,7 +9,7 @@ import type { Notice } from './notices.ts';
 export type SubscriberOptions<Tx = undefined> = {
   /**
    * `amqp://` or `amqps://`, with user, password and virtual host. Of a cluster, one for each node, with commas between them: each is
-   * tried in its turn, from a random one.
+   * tried in its turn, in an order by chance.
    */
   readonly url: string;
   /**

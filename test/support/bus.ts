@@ -101,8 +101,10 @@ export function receivedOf(
   );
 }
 
+type Arrival = Received & Pick<BusMessage, 'text'> & { readonly atMs: number };
+
 type DurableSubscriber = AsyncDisposable & {
-  readonly messages: readonly (Received & Pick<BusMessage, 'text'>)[];
+  readonly messages: readonly Arrival[];
   readonly ids: () => string[];
   /** Waits until each of these ids has arrived at least once. */
   readonly receivedAll: (ids: Iterable<string>, timeoutMs?: number) => Promise<void>;
@@ -114,12 +116,13 @@ export async function subscribeDurably(
   exchange: string,
   options: { bindings?: string[] } = {},
 ): Promise<DurableSubscriber> {
-  const messages: (Received & Pick<BusMessage, 'text'>)[] = [];
+  const messages: Arrival[] = [];
   const keep = (event: unknown, { messageId, body }: MessageDelivery) => {
     messages.push({
       id: String(messageId),
       event: event as BusMessage['event'],
       text: Buffer.from(body).toString('utf8'),
+      atMs: performance.now(),
     });
   };
   const subscriber = await createSubscriber({

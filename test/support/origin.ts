@@ -1,5 +1,6 @@
 // Servers of a test's own on loopback: any on a free port, and one for HTTP that does what a well-behaved one would not.
 
+import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Server } from 'node:net';
 
@@ -40,9 +41,14 @@ export async function startOrigin(
 }
 
 /** Resolves with the port when the server listens. */
-export async function listenOnFreePort(server: Server): Promise<number> {
-  await new Promise<void>((resolve) => {
-    server.listen(0, '127.0.0.1', resolve);
-  });
+export const listenOnFreePort = (server: Server): Promise<number> => listenOn(server);
+
+/** The same on a given address. @throws Error if it is taken */
+export async function listenOn(
+  server: Server,
+  address: { readonly host: string; readonly port: number } = { host: '127.0.0.1', port: 0 },
+): Promise<number> {
+  server.listen(address);
+  await once(server, 'listening');
   return (server.address() as AddressInfo).port;
 }

@@ -2,7 +2,7 @@
 // handshake, is slow, or stalls while both sides believe that they are connected.
 
 import { connect, createServer, type Socket } from 'node:net';
-import { listenOnFreePort } from './origin.ts';
+import { listenOn } from './origin.ts';
 
 export type Proxy = AsyncDisposable & {
   /** The target's URL with the address of this proxy. */
@@ -38,10 +38,14 @@ type Link = { readonly client: Socket; readonly server: Socket; plan: Plan | und
 type Plan = { readonly unit: 'frames' | 'bytes'; readonly limit: number; readonly how: Failure };
 type Count = (chunk: Buffer, limit: number) => { seen: number; end: number };
 
-/** `counts`: the unit of the server's data after which a connection can be made to fail. */
+/** `counts`: the unit of the server's data after which a connection can be made to fail. `listen`: else on a free port. */
 export async function startProxy(
   targetUrl: string,
-  options: { defaultPort: number; counts?: 'frames' | 'bytes' },
+  options: {
+    defaultPort: number;
+    counts?: 'frames' | 'bytes';
+    listen?: { readonly host: string; readonly port: number };
+  },
 ): Promise<Proxy> {
   const { counts = 'frames' } = options;
   const target = new URL(targetUrl);
@@ -135,9 +139,9 @@ export async function startProxy(
     if (isStalled || (plan?.limit === 0 && plan.how === 'stall')) pauseLink(link);
     else if (plan?.limit === 0) drop(link);
   });
-  const port = await listenOnFreePort(server);
+  const port = await listenOn(server, options.listen);
   const url = new URL(targetUrl);
-  url.hostname = '127.0.0.1';
+  url.hostname = options.listen?.host ?? '127.0.0.1';
   url.port = String(port);
 
   return {

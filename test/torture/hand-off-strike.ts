@@ -5,6 +5,7 @@
 
 import { writeFileSync } from 'node:fs';
 import { Socket } from 'node:net';
+import { brokerUrls } from '../../src/base/amqp/broker-urls.ts';
 
 type Strike = { readonly signal: NodeJS.Signals; readonly holdMs: number; readonly untilMs: number };
 type Write = (...args: unknown[]) => boolean;
@@ -12,7 +13,9 @@ type Write = (...args: unknown[]) => boolean;
 /** Of basic.publish: class 60, method 40, behind the head of a method frame. */
 const PUBLISH = { frame: 1, classAt: 7, class: 60, methodAt: 9, method: 40 } as const;
 
-const brokerPort = Number(new URL(process.env['AMQP_URL'] ?? 'amqp://nowhere').port);
+const brokerPorts = new Set(
+  brokerUrls(process.env['AMQP_URL'] ?? 'amqp://nowhere').map((url) => Number(new URL(url).port)),
+);
 const report = process.env['TORTURE_REPORT'];
 let armed: Strike | undefined;
 let kept: (() => void)[] | undefined; // writes to the broker, from the first publish on
@@ -39,7 +42,7 @@ function strike(signal: NodeJS.Signals): void {
 
 const write = Reflect.get(Socket.prototype, 'write') as Write;
 Socket.prototype.write = function keepBack(this: Socket, ...args: unknown[]): boolean {
-  if ((armed === undefined && kept === undefined) || this.remotePort !== brokerPort)
+  if ((armed === undefined && kept === undefined) || !brokerPorts.has(this.remotePort ?? 0))
     return write.apply(this, args);
   const publishes = isPublish(args[0]);
   if (armed !== undefined && publishes && performance.now() < armed.untilMs) {

@@ -73,8 +73,9 @@ export async function createReplica(options: {
   index: number;
   guard: Guard;
   folder: string;
-  databaseUrl: string;
-  amqpUrl: string;
+  /** Of each server of a cluster, or of the only one. */
+  databaseUrls: readonly string[];
+  amqpUrls: readonly string[];
   env: Readonly<Record<string, string>>;
   onExit: (exit: RecordedExit) => void;
 }): Promise<Replica> {
@@ -87,8 +88,10 @@ export async function createReplica(options: {
     stack.use(await startProxy(url, { defaultPort, counts: 'bytes' }));
   const links = {
     sender: await proxy(direct, 80),
-    postgres: await proxy(options.databaseUrl, 5432),
-    rabbitmq: await proxy(options.amqpUrl, 5672),
+    postgres: joined(await Promise.all(options.databaseUrls.map((url) => proxy(url, 5432))), severalHosts),
+    rabbitmq: joined(await Promise.all(options.amqpUrls.map((url) => proxy(url, 5672))), (urls) =>
+      urls.join(),
+    ),
   };
   const control = stack.use(await listenForReplica());
   const logFile = `${folder}/replica-${index}.log`;
@@ -207,6 +210,38 @@ export async function createReplica(options: {
     logBytes,
     [Symbol.asyncDispose]: () => stack.disposeAsync(),
   };
+}
+
+/** One link for all servers of a cluster: what strikes it strikes each of its proxies. */
+function joined(proxies: readonly Proxy[], join: (urls: readonly string[]) => string): Proxy {
+  const [first] = proxies as readonly [Proxy];
+  const all =
+    <Args extends unknown[]>(act: (proxy: Proxy) => (...args: Args) => void) =>
+    (...args: Args) => {
+      for (const proxy of proxies) act(proxy)(...args);
+    };
+  return {
+    ...first,
+    url: join(proxies.map(({ url }) => url)),
+    accepted: () => proxies.reduce((sum, { accepted }) => sum + accepted(), 0),
+    stall: all(({ stall }) => stall),
+    silence: all(({ silence }) => silence),
+    cut: all(({ cut }) => cut),
+    reset: all(({ reset }) => reset),
+    slow: all(({ slow }) => slow),
+    refuse: all(({ refuse }) => refuse),
+    heal: all(({ heal }) => heal),
+    failAfterFrames: all(({ failAfterFrames }) => failAfterFrames),
+    failAfterBytes: all(({ failAfterBytes }) => failAfterBytes),
+    stallAfterFrames: all(({ stallAfterFrames }) => stallAfterFrames),
+  };
+}
+
+/** As libpq writes them. They differ by their hosts alone. */
+function severalHosts(urls: readonly string[]): string {
+  const [first] = urls as readonly [string];
+  const hosts = urls.map((url) => new URL(url).host);
+  return first.replace(hosts[0] as string, hosts.join());
 }
 
 /** The socket through which preload.ts gets its commands. */

@@ -6,6 +6,7 @@ import type { Verdict, Violation } from './checker.ts';
 import { type Effect, TOGETHER } from './effects.ts';
 import { FAULTS, MIGRATION } from './faults/index.ts';
 import type { Run } from './run.ts';
+import { type Servers, SINGLE } from './world.ts';
 
 /** The settings that repeat a run. */
 type Settings = {
@@ -15,6 +16,7 @@ type Settings = {
   readonly pace: number;
   readonly replicas: number;
   readonly senders: number;
+  readonly servers?: Servers;
 };
 
 export type Results = {
@@ -37,22 +39,37 @@ export type Results = {
   readonly effects: readonly Effect[];
 };
 
-const BEGIN = '<!-- torture:begin -->';
-const END = '<!-- torture:end -->';
+/** A run on clusters has a table of its own. */
+const markers = ({ servers = SINGLE }: Settings) => {
+  const name =
+    servers.postgres === 'single' && servers.rabbitmq === 'single' ? 'torture' : 'torture-clusters';
+  return { begin: `<!-- ${name}:begin -->`, end: `<!-- ${name}:end -->` };
+};
 const SHOWN_VIOLATIONS = 40;
 
-export function commandLine({ seed, minutes, faults, pace, replicas, senders }: Settings): string {
+export function commandLine({
+  seed,
+  minutes,
+  faults,
+  pace,
+  replicas,
+  senders,
+  servers = SINGLE,
+}: Settings): string {
   const named = faults === undefined ? '' : ` --faults ${faults.join(',')}`;
   const paced = pace === 1 ? '' : ` --pace ${pace}`;
-  return `npm run torture -- --seed ${seed} --minutes ${minutes}${named}${paced} --replicas ${replicas} --senders ${senders}`;
+  const clustered = Object.entries(servers).flatMap(([name, of]) =>
+    of === 'single' ? [] : ` --${name} ${of}`,
+  );
+  return `npm run torture -- --seed ${seed} --minutes ${minutes}${named}${paced}${clustered.join('')} --replicas ${replicas} --senders ${senders}`;
 }
 
 export function toResults(
   { recorded, verdict, effects, operatorRetries, skipped }: Run,
   plan: Settings,
 ): Results {
-  const { seed, minutes, faults, pace, replicas, senders } = plan;
-  const settings = { seed, minutes, faults, pace, replicas, senders };
+  const { seed, minutes, faults, pace, replicas, senders, servers = SINGLE } = plan;
+  const settings = { seed, minutes, faults, pace, replicas, senders, servers };
   const struck = recorded.episodes.map(
     ({ number }) => recorded.injections.filter(({ episode }) => episode === number).length,
   );
@@ -102,9 +119,10 @@ const seconds = (ms: number | undefined) => (ms === undefined ? 'never' : `${(ms
 /** Replaces what is between the markers; the rest of the page is written by hand. */
 export function writeDocs(results: Results, path: string): void {
   const text = readFileSync(path, 'utf8');
-  const [begin, end] = [text.indexOf(BEGIN), text.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error(`${path} lacks ${BEGIN} and ${END}`);
-  const rendered = [BEGIN, '', ...markdown(results), ''].join('\n');
+  const marked = markers(results.settings);
+  const [begin, end] = [text.indexOf(marked.begin), text.indexOf(marked.end)];
+  if (begin < 0 || end < begin) throw new Error(`${path} lacks ${marked.begin} and ${marked.end}`);
+  const rendered = [marked.begin, '', ...markdown(results), ''].join('\n');
   writeFileSync(path, `${text.slice(0, begin)}${rendered}${text.slice(end)}`);
 }
 

@@ -1,7 +1,7 @@
 // One run: starts a world, its senders and its subscriber, plays the scheduled faults for the given time, waits until
 // everything is drained, and has the record checked.
 
-import { copyFileSync, existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import type { Guard } from '../../scripts/services/guard.ts';
 import { check, type Verdict } from './checker.ts';
@@ -18,7 +18,7 @@ import { createSecretsSearch, type SecretsSearch } from './secrets-search.ts';
 import { type Senders, startSenders } from './senders.ts';
 import { startSubscriber, type Subscriber } from './subscriber.ts';
 import { pause, until } from '../support/until.ts';
-import { startWorld, type World } from './world.ts';
+import { type Servers, startWorld, type World } from './world.ts';
 import { OUTBOX } from '../support/outbox.ts';
 
 type RunOptions = {
@@ -35,6 +35,7 @@ type RunOptions = {
   readonly pace: number;
   readonly replicas: number;
   readonly senders: number;
+  readonly servers?: Servers;
   /** Settings of the replicas that differ from their defaults. */
   readonly env?: Readonly<Record<string, string>>;
   readonly log: (line: string) => void;
@@ -83,11 +84,12 @@ export async function runTorture(options: RunOptions): Promise<Run> {
     replicas: options.replicas,
     diskMegabytes: DISK_MEGABYTES + Math.ceil((forMs / 60_000) * DISK_MEGABYTES_A_MINUTE),
     env: options.env ?? {},
+    ...(options.servers && { servers: options.servers }),
     startsReplicas: false,
   });
   const search = createSecretsSearch(world);
   await using subscriber = await startSubscriber({
-    url: world.rabbitmq.url,
+    urls: world.amqpUrls,
     exchange: world.exchange,
     onProperties: (text) => search.scan("a message's properties", text),
   });
@@ -129,7 +131,7 @@ export async function runTorture(options: RunOptions): Promise<Run> {
   }
 }
 
-function keepLogs({ folder, disk }: World, evidence: string | undefined): void {
+function keepLogs({ folder, disk, patroni }: World, evidence: string | undefined): void {
   if (evidence === undefined) return;
   mkdirSync(evidence, { recursive: true, mode: 0o700 });
   const logs = readdirSync(folder).filter((file) => file.endsWith('.log'));
@@ -137,6 +139,7 @@ function keepLogs({ folder, disk }: World, evidence: string | undefined): void {
   for (const path of [...paths, join(disk?.path ?? folder, 'postgres/postgres.log')]) {
     if (existsSync(path)) copyFileSync(path, join(evidence, basename(path)));
   }
+  if (patroni !== undefined) writeFileSync(join(evidence, 'patroni.log'), patroni.log());
 }
 
 type Parts = {

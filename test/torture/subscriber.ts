@@ -30,12 +30,13 @@ const OPERATION_LIMIT_MS = 30_000;
 
 /** Resolves when the queue is bound and consumed. */
 export async function startSubscriber(options: {
-  url: string;
+  /** Each is tried in its turn. */
+  urls: readonly string[];
   exchange: string;
   /** Gets the properties and headers of every message, to be searched for secrets. */
   onProperties: (text: string) => void;
 }): Promise<Subscriber> {
-  const { url, exchange, onProperties } = options;
+  const { urls, exchange, onProperties } = options;
   const messages: Message[] = [];
   const ids = new Set<string>();
   let channel: Channel | undefined;
@@ -43,6 +44,7 @@ export async function startSubscriber(options: {
   let isEnding = false;
   let isDeleted = false; // on purpose: it must not be declared again yet
   let isNew = true;
+  let turn = 0;
 
   function receive(from: Channel, message: ConsumeMessage): void {
     const { deliveryMode, contentType, type, messageId, appId } = message.properties as Properties;
@@ -74,7 +76,7 @@ export async function startSubscriber(options: {
 
   /** Connects, consumes, and resolves when the connection ends. */
   async function consumeOnce(): Promise<void> {
-    const model = await connect(url, { timeout: CONNECT_LIMIT_MS });
+    const model = await connect(urls[turn++ % urls.length] as string, { timeout: CONNECT_LIMIT_MS });
     connection = model;
     const { promise: closed, resolve } = Promise.withResolvers<void>();
     model.on('error', () => {});

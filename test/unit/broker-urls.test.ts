@@ -25,12 +25,23 @@ test.each([
   expect(faultOf(text)).toContain(fault);
 });
 
-test('each has its turn, from a random one', () => {
-  const turns = createTurns('amqp://a,amqp://b,amqp://c', () => 0.5);
+test('each has its turn, in an order by chance', () => {
+  const places = [0.9, 0.1, 0.5];
+  const turns = createTurns('amqp://a,amqp://b,amqp://c', () => places.shift() ?? 0);
   expect(turns.count).toBe(3);
   expect(Array.from({ length: 4 }, turns.next)).toEqual(['amqp://b', 'amqp://c', 'amqp://a', 'amqp://b']);
-  const firsts = [0, 0.34, 0.67, 0.999].map((r) => createTurns('amqp://a,amqp://b,amqp://c', () => r).next());
-  expect(firsts).toEqual(['amqp://a', 'amqp://b', 'amqp://c', 'amqp://c']);
+});
+
+test('the connections of a node that goes spread over all others', () => {
+  const nexts = Array.from({ length: 200 }, () => {
+    const turns = createTurns('amqp://a,amqp://b,amqp://c');
+    while (turns.next() !== 'amqp://a');
+    return turns.next();
+  });
+  const toB = nexts.filter((url) => url === 'amqp://b').length;
+  expect(nexts).not.toContain('amqp://a');
+  expect(toB).toBeGreaterThan(40);
+  expect(toB).toBeLessThan(160);
 });
 
 test('certificates need all of them to be encrypted', () => {

@@ -44,10 +44,13 @@ export type Turns = {
   readonly next: () => string;
 };
 
-/** Each in its turn, from a random one: when a node goes, its connections spread over the others. */
+/** Each in its turn, in an order by chance: when a node goes, its connections spread over all others. */
 export function createTurns(text: string, random: () => number = Math.random): Turns {
-  const urls = brokerUrls(text);
-  let turn = Math.floor(random() * urls.length);
+  const urls = brokerUrls(text)
+    .map((url) => ({ url, place: random() }))
+    .toSorted((a, b) => a.place - b.place)
+    .map(({ url }) => url);
+  let turn = 0;
   return {
     count: urls.length,
     next: () => {

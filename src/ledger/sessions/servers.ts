@@ -3,6 +3,7 @@
 
 import type { Client } from 'pg';
 import type { Logger } from 'pino';
+import { codeOf } from './sql-errors.ts';
 
 export type Server = Readonly<Pick<Client, 'host' | 'port'>>;
 
@@ -13,7 +14,7 @@ export type Servers = {
   readonly doubt: () => void;
   /** Asks now, while commits have no answer: another server may have become the primary. Does nothing with one server. */
   readonly look: () => Promise<void>;
-  /** `end` is called when a later primary is found on another server. @returns what to call when the connection has ended */
+  /** `end` is called when another server is found to be the primary. @returns what to call when the connection has ended */
   readonly connected: (server: Server, end: () => void) => () => void;
 };
 
@@ -57,11 +58,12 @@ export function createServers(options: {
   /** Where no server takes writes that may: one that reads, or else one that is silent, whose error says why. */
   async function look(): Promise<Server> {
     const answers = await askAll();
-    const next = answers
-      .filter((found) => found.isWritable && (found.server === primary?.server || !isOlder(found, primary)))
+    const writable = answers.filter((found) => found.isWritable);
+    const next = writable
+      .filter((found) => found.server === primary?.server || !isOlder(found, primary))
       .reduce<Found | undefined>(
         (best, found) => (best === undefined || isOlder(best, found) ? found : best),
-        undefined,
+        writable.find(({ server }) => server === primary?.server),
       );
     if (next !== undefined) {
       isDoubted = false;
@@ -79,9 +81,8 @@ export function createServers(options: {
     primary = next;
     if (former?.server === next.server) return;
     log.info({ ...next.server, timeline: next.timeline }, 'this server of Postgres takes writes');
-    // Two servers may take writes at once, until the former one has noticed: what it commits is lost.
-    if (former !== undefined && isOlder(former, next))
-      for (const { server, end } of connections) if (server !== next.server) end();
+    // The former one may still take writes, until it has noticed: what it commits then is lost, or hangs.
+    for (const { server, end } of connections) if (server !== next.server) end();
   }
 
   return {
@@ -110,24 +111,31 @@ const isOlder = (one: Found, other: Found | undefined): boolean =>
   one.timeline < other.timeline;
 
 const READ = `select not current_setting('transaction_read_only')::boolean as "isWritable"`;
-/** Each may be revoked from us. */
+/** Each function may be revoked from us. */
 const READ_SYSTEM = 'select system_identifier::text as value from pg_control_system()';
 const READ_TIMELINE = `select 'x' || left(pg_walfile_name(pg_current_wal_lsn()), 8) as value`;
 
-/** Undefined if it does not answer in time. */
+const NOT_PERMITTED = '42501';
+
+/** Undefined if it does not answer it all in time. */
 async function ask(client: Client, server: Server): Promise<Found | undefined> {
   client.on('error', () => {});
-  const read = async (text: string) => {
-    const { rows } = await client.query<{ value: string }>(text);
-    return rows[0]?.value ?? null;
+  const readIfAllowed = async (text: string) => {
+    try {
+      const { rows } = await client.query<{ value: string }>(text);
+      return rows[0]?.value ?? null;
+    } catch (error) {
+      if (codeOf(error) === NOT_PERMITTED) return null;
+      throw error;
+    }
   };
   try {
     await client.connect();
     const { rows } = await client.query<{ isWritable: boolean }>(READ);
     const isWritable = rows[0]?.isWritable === true;
     if (!isWritable) return { server, isWritable, system: null, timeline: null };
-    const system = await read(READ_SYSTEM).catch(() => null);
-    const timeline = await read(READ_TIMELINE).catch(() => null);
+    const system = await readIfAllowed(READ_SYSTEM);
+    const timeline = await readIfAllowed(READ_TIMELINE);
     return { server, isWritable, system, timeline: timeline === null ? null : Number(`0${timeline}`) };
   } catch {
     return undefined;

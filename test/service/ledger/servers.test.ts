@@ -97,6 +97,17 @@ test('the server that takes writes is found, whatever its place', async () => {
   }
 });
 
+test('a role that may not see the timelines finds the server that takes writes', async () => {
+  await using server = await startPostgres();
+  await query(server, `create role plain login password 'plain'`);
+  await query(server, 'revoke execute on function pg_control_system(), pg_walfile_name(pg_lsn) from public');
+  const url = new URL(server.url);
+  Object.assign(url, { username: 'plain', password: 'plain' });
+  await using connection = connect([await findFreePort(), server.port], { url: url.href });
+  expect(await connection.port()).toBe(server.port);
+  expect(connection.lines).toContainEqual(expect.objectContaining({ port: server.port, timeline: null }));
+});
+
 test('a replica migrates, is ready and takes deliveries with a server in its URL that is away', async () => {
   await using database = await createTestDatabase({ empty: true });
   const { host } = new URL(database.url);

@@ -132,6 +132,82 @@ test('a connection without confirms is given up: what is in flight on it fails, 
   }
 });
 
+test('with other nodes in its URL one that falls silent is given up after a quarter of that time, and the next one has all of it', async () => {
+  const exchange = newExchange();
+  const confirmDeadlineMs = 40_000;
+  let aheadMs = 0;
+  await using first = await toBroker();
+  await using second = await toBroker();
+  await using bus = await listen(exchange);
+  const publisher = createTestPublisher({
+    exchange,
+    url: `${first.url},${second.url}`,
+    heartbeatS: NO_HEARTBEAT_S,
+    confirmDeadlineMs,
+    now: () => performance.now() + aheadMs,
+  });
+  try {
+    await untilReady(publisher);
+    const [silent, other] = first.accepted() === 1 ? [first, second] : [second, first];
+    expect(await publisher.publish(newMessage('a'))).toMatchObject({ result: 'confirmed' });
+    silent.silence();
+    const overdue = publisher.publish(newMessage('b'));
+    aheadMs += confirmDeadlineMs / 4;
+
+    expect(await overdue).toMatchObject({ result: 'failed', detail: 'confirm overdue', blame: 'broker' });
+    await untilReady(publisher);
+    expect(other.accepted()).toBe(1);
+    other.slow(1_500); // some checks long
+    const late = publisher.publish(newMessage('c'));
+    aheadMs += confirmDeadlineMs / 4;
+    expect(await late).toMatchObject({ result: 'confirmed' });
+    await bus.received(2);
+  } finally {
+    first.cut();
+    second.cut();
+    await publisher.close();
+  }
+});
+
+test('a channel that nacks is replaced on the same connection, and what is in flight on it gets its answers there', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  const isReplaced = () => lines.some(({ msg }) => msg === 'the broker nacks: events go by another channel');
+  await using proxy = await toBroker();
+  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  const full = await bus.channel.assertQueue('', {
+    exclusive: true,
+    arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' },
+  });
+  await bus.channel.bindQueue(full.queue, exchange, 'job.failed.#');
+  const publisher = createTestPublisher({ exchange, url: proxy.url, log });
+  try {
+    await untilReady(publisher);
+    const refused = { routingKey: 'job.failed.default' };
+    expect(await publisher.publish({ ...newMessage('fills'), ...refused })).toMatchObject({
+      result: 'confirmed',
+    });
+    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
+      result: 'nacked',
+    });
+
+    proxy.slow(100); // so that some are always in flight
+    const publications = [];
+    while (!isReplaced()) {
+      publications.push(publisher.publish(newMessage(`a${publications.length}`)));
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    publications.push(publisher.publish(newMessage('after')));
+
+    expect((await Promise.all(publications)).filter(({ result }) => result !== 'confirmed')).toEqual([]);
+    await bus.received(publications.length);
+    expect(new Set(bus.ids()).size).toBe(bus.messages.length);
+    expect(proxy.accepted()).toBe(1);
+  } finally {
+    await publisher.close();
+  }
+});
+
 test('a process that stood still for longer than a confirm may take reads first what has arrived meanwhile', async () => {
   const exchange = newExchange();
   await using bus = await listen(exchange);

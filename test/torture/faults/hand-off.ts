@@ -59,6 +59,8 @@ export const handOffFaults: readonly Fault[] = [
     what: 'RabbitMQ is frozen until some thousand events wait, then the leader is killed and RabbitMQ continues',
     durationMs: BACKLOG_MS,
     isAlone: true,
+    missing: ({ world }) =>
+      world.nodes === undefined ? undefined : 'a cluster goes on while one node of RabbitMQ is frozen',
     strike: async (stage, how) => {
       const { world } = stage;
       const replica = await leader(stage, how);

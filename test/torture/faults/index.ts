@@ -1,5 +1,6 @@
 // All faults, by name.
 
+import { clusterFaults } from './clusters.ts';
 import { brokerFaults } from './broker.ts';
 import { handOffFaults } from './hand-off.ts';
 import { insideFaults } from './inside.ts';
@@ -20,6 +21,7 @@ export const FAULTS: readonly Fault[] = [
   ...brokerFaults,
   ...insideFaults,
   ...settingFaults,
+  ...clusterFaults,
 ];
 
 /** @throws Error that lists the known names. */

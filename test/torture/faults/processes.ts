@@ -80,10 +80,12 @@ function serverFaults(subject: 'postgres' | 'rabbitmq', called: string): readonl
     what: string,
     strike: (server: Server, how: Strike) => Promise<void>,
     heal: (server: Server) => Promise<void>,
+    missing?: Fault['missing'],
   ): Fault => ({
     name: `${subject}-${verb}`,
     subject,
     what,
+    ...(missing && { missing }),
     strike: async (stage, how): Promise<Struck> => {
       await strike(server(stage), how);
       return { replicas: [], heal: () => heal(server(stage)) };
@@ -94,6 +96,10 @@ function serverFaults(subject: 'postgres' | 'rabbitmq', called: string): readonl
     `SIGSTOP, then SIGCONT to all of ${called}`,
     (it) => it.kill('SIGSTOP'),
     (it) => it.kill('SIGCONT'),
+    ({ world }) =>
+      subject === 'postgres' && world.patroni !== undefined
+        ? 'a frozen member of Patroni’s loses what was acknowledged, by a fault of its own'
+        : undefined,
   );
   return [
     fault(

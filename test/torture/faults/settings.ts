@@ -21,6 +21,7 @@ const fault = (name: string, what: string, [setting, value]: readonly [string, s
   name,
   subject: 'postgres',
   what,
+  missing: ({ world }) => (world.patroni === undefined ? undefined : 'Patroni sets what its members are'),
   strike: async ({ world }) => {
     await set(world, setting, value);
     return { replicas: [], heal: () => reset(world, setting) };

@@ -156,3 +156,15 @@ test('when the account may not use a routing key, its messages alone are blamed 
     { blame: 'broker' },
   ]);
 });
+
+test('it is nacked until a message of the same route is confirmed', () => {
+  const { inFlight, add } = setUp();
+  const [first, other, second] = [add('a'), add('b', 'billing'), add('c')];
+  expect(inFlight.isNacked()).toBe(false);
+  inFlight.nack(first);
+  expect(inFlight.isNacked()).toBe(true);
+  inFlight.confirm(other);
+  expect(inFlight.isNacked()).toBe(true);
+  inFlight.confirm(second);
+  expect(inFlight.isNacked()).toBe(false);
+});
