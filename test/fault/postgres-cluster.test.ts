@@ -26,6 +26,11 @@ type Way = { readonly name: string; readonly url: (database: ClusterDatabase) =>
 
 const WAYS: readonly Way[] = [
   { name: 'HAProxy', url: ({ name }) => cluster.urlOf({ hosts: cluster.haproxy, database: name }) },
+  {
+    name: 'the names of all members',
+    url: ({ name }) =>
+      `${cluster.urlOf({ hosts: cluster.hosts, database: name })}?target_session_attrs=read-write`,
+  },
 ];
 
 /** More than the standbys of any test are behind. */
