@@ -105,9 +105,7 @@ async function startCluster(place: Place, settings: Settings): Promise<OpenClust
   for (const name of NAMES) members.push(await startMember(place, name, { etcdPort, firstData, settings }));
   const haproxy = await startPatroniProxy(place, members);
   const cluster = toCluster(place, { members, haproxy, etcdPort, replication: settings });
-  const { host } = await cluster.untilWhole().catch((error: unknown) => {
-    throw new Error(`the cluster did not start:\n${cluster.log()}`, { cause: error });
-  });
+  const { host } = await cluster.untilWhole();
   await query(urlOf(place, { hosts: host, database: 'postgres' }), `create database ${DATABASE}`);
   return cluster;
 }
@@ -208,6 +206,8 @@ function toCluster(
     if (!response.ok) throw new Error(`Patroni refused ${path}: ${await response.text()}`);
   }
 
+  const log = () => ['etcd', ...NAMES].map((name) => endOfLog(place, name)).join('\n');
+
   async function switchOver(): Promise<PatroniMember> {
     const old = await primary();
     await change('/switchover', 'POST', { leader: old.name });
@@ -253,8 +253,11 @@ function toCluster(
       replication = how;
       await change('/config', 'PATCH', synchrony(how));
     },
-    untilWhole: () => wait('the cluster is whole', findWhole),
-    log: () => ['etcd', ...NAMES].map((name) => endOfLog(place, name)).join('\n'),
+    untilWhole: () =>
+      wait('the cluster is whole', findWhole).catch((error: unknown) => {
+        throw new Error(`the cluster is not whole:\n${log()}`, { cause: error });
+      }),
+    log,
   };
 }
 
