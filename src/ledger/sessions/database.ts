@@ -95,6 +95,7 @@ export function connectDatabase(options: DatabaseOptions): DatabaseConnection {
     connections,
     timeoutMs: options.queryTimeoutMs,
     silence: sessions.silence,
+    onUse: sessions.servers.used,
     onError: sessions.failed,
   });
   return {

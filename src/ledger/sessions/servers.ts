@@ -1,5 +1,6 @@
 // Of the servers that the URL names, the one that takes writes: the primary of a cluster. All are asked at once when it is not known,
-// and again when something says that it is another one by now. With one server there is nothing to ask.
+// again when something says that it is another one by now, and now and then: a former primary that nobody has told takes writes as
+// before. With one server there is nothing to ask.
 
 import type { Client } from 'pg';
 import type { Logger } from 'pino';
@@ -14,12 +15,16 @@ export type Servers = {
   readonly doubt: () => void;
   /** Asks now, while commits have no answer: another server may have become the primary. Does nothing with one server. */
   readonly look: () => Promise<void>;
+  /** A connection is about to be used: asks beside it, if the last answers are old. */
+  readonly used: () => void;
   /** `end` is called when another server is found to be the primary. @returns what to call when the connection has ended */
   readonly connected: (server: Server, end: () => void) => () => void;
 };
 
 /** How long the answers hold. All pools look again at once when a primary goes. */
 const HOLDS_MS = 500;
+/** With replication that is not synchronous, what a former primary acknowledges in this time is lost. Each look is a session at each server. */
+const LOOK_EVERY_MS = 5_000;
 
 /** What a server says of itself. Null where it keeps that to itself, as a managed one may. */
 type Found = {
@@ -44,11 +49,13 @@ export function createServers(options: {
   let isDoubted = true;
   let looked: { readonly untilMs: number; readonly answers: Promise<readonly Found[]> } | undefined;
   let turn = 0;
+  let lookAtMs = 0;
 
   function askAll(): Promise<readonly Found[]> {
     if (looked !== undefined && now() < looked.untilMs) return looked.answers;
     const answers = Promise.all(servers.map((server) => ask(connect(server), server))).then((all) => {
       looked = { untilMs: now() + HOLDS_MS, answers };
+      lookAtMs = now() + LOOK_EVERY_MS;
       return all.filter((found) => found !== undefined);
     });
     looked = { untilMs: Number.POSITIVE_INFINITY, answers };
@@ -93,6 +100,11 @@ export function createServers(options: {
     doubt: () => (isDoubted = true),
     look: async () => {
       if (servers.length > 1) await look();
+    },
+    used: () => {
+      if (servers.length === 1 || now() < lookAtMs) return;
+      lookAtMs = Number.POSITIVE_INFINITY; // until there are answers
+      void look();
     },
     connected: (server, end) => {
       const connection = { server, end };

@@ -29,10 +29,12 @@ export function createSlots(options: {
   readonly connections: number;
   readonly timeoutMs: number;
   readonly silence: Silence;
+  /** Told before each use of a connection. */
+  readonly onUse: () => void;
   /** Told of each error with which the server answers. */
   readonly onError: (error: Error) => void;
 }): Slots {
-  const { pool, connections, timeoutMs, silence, onError } = options;
+  const { pool, connections, timeoutMs, silence, onUse, onError } = options;
   const overdue = new Set<() => void>(); // each gives its connection up
   let isClosing = false;
 
@@ -87,6 +89,7 @@ export function createSlots(options: {
 
   return {
     take: (taken) => {
+      onUse();
       if (overdue.size >= connections) return taken(busy(connections));
       pool.connect((error, client, release) =>
         client === undefined ? taken(error) : taken(undefined, slotOf(client, release)),

@@ -133,6 +133,17 @@ test.skipIf(IS_SHORT_RUN)('of two that take writes, the one whose timeline is la
 });
 
 test.skipIf(IS_SHORT_RUN)(
+  'a server that was promoted is found although the former one still takes writes',
+  async () => {
+    await using both = await startBoth();
+    await using connection = connect(both.ports, both.former);
+    await connection.execute(WRITE, []);
+    await both.promote();
+    await waitFor(async () => expect(await connection.port()).toBe(both.later.port));
+  },
+);
+
+test.skipIf(IS_SHORT_RUN)(
   'a server that becomes read-only is left for the one that was promoted, and not taken again when it writes in its former timeline',
   async () => {
     await using both = await startBoth();
