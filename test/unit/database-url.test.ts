@@ -27,26 +27,49 @@ test.for([
   'postgres://u:p@h1:5432,h2:5433/x',
   'postgres://u:p@h1,h2/x?target_session_attrs=read-write',
   'postgres://u:p@h1,h2/x?target_session_attrs=primary',
+  'postgres://u:p@h1/x?target_session_attrs=any',
+  'postgres://u:p@h1/x?target_session_attrs=',
   'postgres:///x?host=/var/run/postgresql',
+  ' POSTGRES://u:p@h1/x\n',
+  'postgres://u:p,q@h1,h2/x',
+  'postgres://u:p@q@h1/x',
 ])('%s is taken', (url) => {
   expect(faultOf(url)).toBeUndefined();
 });
 
+const TWO = expect.stringMatching(/^names several URLs, or the user twice/);
+
 test.for([
+  ['planted', 'must be a URL that starts with postgres:// or postgresql://'],
   [
     'postgres://u:planted@h1:5432,h2:planted/x',
-    'must be a URL that starts with postgres:// or postgresql://',
+    'has a host or a port that is none: write host1:5432,host2:5432',
   ],
-  ['postgres://h1,,h2/planted', 'must be a URL that starts with postgres:// or postgresql://'],
-  [`postgres://u:planted@${Array(17).fill('h').join()}/x`, 'names more than 16 hosts'],
+  ['postgres://u:planted@h1, h2/x', 'has a host or a port that is none: write host1:5432,host2:5432'],
+  ['postgres://u:planted@h1,,h2/x', 'has an empty host between commas'],
+  ['postgres://u:planted@h1,h2,/x', 'has an empty host between commas'],
+  ['postgres://u:planted@h1,h1/x', 'names one host twice'],
+  [
+    `postgres://u:planted@${Array.from({ length: 17 }, (_, nth) => `h${nth}`).join()}/x`,
+    'names more than 16 hosts',
+  ],
   [
     'postgres:///x?host=h1,h2',
-    'names several hosts by ?host=: write them before the database, with commas between them',
+    'names hosts by ?host= or ?port=: write several before the database, with commas between them',
   ],
+  [
+    'postgres://h1,h2/x?host=h3',
+    'names hosts by ?host= or ?port=: write several before the database, with commas between them',
+  ],
+  ['postgres://u:planted@h1/x,postgres://u:planted@h2/x', TWO],
+  ['postgres://u:planted@h1,postgres://u:planted@h2/x', TWO],
+  ['postgres://u:planted@h1,u:planted@h2/x', TWO],
+  ['postgres://u:planted@h1/x,h2/x', TWO],
   [
     'postgres://u:planted@h1,h2/x?target_session_attrs=standby',
     'has a target_session_attrs that is not read-write: each delivery is a write',
   ],
 ] as const)('%s is a fault', ([url, fault]) => {
-  expect(faultOf(url)).toBe(fault);
+  expect(faultOf(url)).toEqual(fault);
+  expect(faultOf(url)).not.toContain('planted');
 });

@@ -46,7 +46,7 @@ export function createClients(options: {
     const wanted = { ...session, loginPid, path: sessions.path() };
     let agreed = await agree(ask, { ...wanted, mayBePooled: false });
     if (!('isReadOnly' in agreed)) {
-      await sessions.checkPooler({ ask, pid: agreed.pid, server: client });
+      await sessions.checkPooler({ ask, pid: agreed.pid, server: client.server ?? client });
       agreed = await agree(ask, { ...wanted, mayBePooled: true });
     }
     if (!('isReadOnly' in agreed)) throw new SessionError('session_unfit', 'its settings cannot be set');
@@ -63,13 +63,16 @@ export function createClients(options: {
   ): Promise<void> {
     const server = await sessions.servers.primary();
     if (isDestroyed(client)) throw tooLate();
-    Object.assign(client, server);
-    await connectItself();
-    client.server = server;
-    client.once(
-      'end',
-      sessions.servers.connected(server, () => endSocket(client)),
-    );
+    // Before it connects: while that takes its time, another server may become the primary.
+    const leave = sessions.servers.connecting(server, () => endSocket(client));
+    client.once('end', leave);
+    try {
+      Object.assign(client, server, { server });
+      await connectItself();
+    } catch (error) {
+      leave();
+      throw error;
+    }
   }
 
   async function connect(client: PreparedClient, connectItself: () => Promise<unknown>): Promise<void> {

@@ -54,9 +54,7 @@ export function createSessions({
   let max = 0;
   let path: string | undefined;
   let isWarned = false;
-  let checking: Promise<void> | undefined;
-  let knownUntilMs = Number.NEGATIVE_INFINITY;
-  let isKnown = false;
+  const poolers = new Map<Server, { checking?: Promise<void> | undefined; knownUntilMs?: number }>(); // as many as there are servers
 
   const connectOnce = (name: string, server: Server = addresses[0]) => {
     const client = makeClient({
@@ -75,6 +73,12 @@ export function createSessions({
   metrics?.gauge('tallyhook_database_sessions_max', () => max);
   metrics?.gauge('tallyhook_database_statements_unanswered', silence.size);
 
+  const poolerOf = ({ server }: First) => {
+    const pooler = poolers.get(server) ?? {};
+    poolers.set(server, pooler);
+    return pooler;
+  };
+
   async function probe(first: First): Promise<void> {
     const second = connectOnce('probe', first.server);
     second.on('error', () => {});
@@ -86,14 +90,13 @@ export function createSessions({
         async <Row>(text: string) => (await second.query(text)).rows as Row[],
       ));
     } catch (error) {
-      if (isKnown && !isOfServer(error)) return;
+      if (poolerOf(first).knownUntilMs !== undefined && !isOfServer(error)) return;
       throw isOfServer(error) ? handedAround() : starved(max);
     } finally {
       second.end().catch(() => {});
     }
     if (!isOurs) throw handedAround();
-    isKnown = true;
-    knownUntilMs = performance.now() + POOLER_KNOWN_MS;
+    poolerOf(first).knownUntilMs = performance.now() + POOLER_KNOWN_MS;
   }
 
   return {
@@ -107,9 +110,10 @@ export function createSessions({
       log.warn('fsync is off: a crash of the machine of Postgres loses events that were acknowledged');
     },
     checkPooler: async (first) => {
-      if (performance.now() < knownUntilMs) return;
-      checking ??= probe(first).finally(() => (checking = undefined));
-      await checking;
+      const pooler = poolerOf(first);
+      if (performance.now() < (pooler.knownUntilMs ?? 0)) return;
+      pooler.checking ??= probe(first).finally(() => delete pooler.checking);
+      await pooler.checking;
     },
     refused: (pool, { code, message }) => {
       const reason = SESSION_FAULTS.find((fault) => fault === code);

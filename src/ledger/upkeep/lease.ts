@@ -51,7 +51,8 @@ export function leaseTimeouts(leaseMs: number): {
 
 /**
  * One statement, so that the row's lock decides between two replicas that ask at once. A server that was promoted may lack the last
- * takings, so a lease that has run out there is nobody's until those have run out, too (R47). `since` stays while the lease is renewed in time, and
+ * takings, so for as long as a lease lasts, only who leads renews it there, and takes it with a new epoch after that (R47). `$4`: whether the replica leads by
+ * its own clock. `since` stays while the lease is renewed in time, and
  * is null after it was given up: so a lease that ran out leaves in `lapsed_at` that nobody led from then until `since`.
  */
 const TAKE: Statement = {
@@ -61,12 +62,13 @@ insert into relay_lease as l (name, holder, epoch, expires_at, since)
 values ($1, $2::uuid, 1, clock_timestamp() + make_interval(secs => $3::float8), clock_timestamp())
 on conflict (name) do update set
   holder = excluded.holder,
-  epoch = l.epoch + (l.holder <> excluded.holder)::int,
+  epoch = l.epoch + (l.holder <> excluded.holder or not $4 and l.expires_at <= l.promoted_at + make_interval(secs => $3::float8))::int,
   expires_at = excluded.expires_at,
   since = case when l.expires_at < excluded.since then excluded.since else coalesce(l.since, excluded.since) end,
   lapsed_at = case when l.expires_at >= excluded.since then l.lapsed_at when l.since is not null then l.expires_at end
-where case when l.expires_at >= clock_timestamp() then l.holder = excluded.holder
-  else l.promoted_at is null or l.promoted_at < clock_timestamp() - make_interval(secs => $3::float8) end
+where (l.expires_at < clock_timestamp() or l.holder = excluded.holder)
+  and ($4 and l.expires_at >= clock_timestamp()
+    or coalesce(l.promoted_at < clock_timestamp() - make_interval(secs => $3::float8), true))
 returning epoch`,
 };
 
@@ -103,7 +105,12 @@ export function createLease(options: {
   async function attempt(): Promise<boolean> {
     const askedMs = now();
     const wasLeading = isLeading();
-    const rows = await connection.execute<{ epoch: string }>(TAKE, [name, holder, leaseMs / 1_000]);
+    const rows = await connection.execute<{ epoch: string }>(TAKE, [
+      name,
+      holder,
+      leaseMs / 1_000,
+      wasLeading,
+    ]);
     validUntilMs = rows.length === 1 && !released ? askedMs + leaseMs : Number.NEGATIVE_INFINITY;
     epoch = rows[0]?.epoch ?? epoch;
     if (isLeading() && !wasLeading) {

@@ -7,7 +7,10 @@ import { makeThrowAwayFolder } from '../../../scripts/services/folders.ts';
 import { createGuard } from '../../../scripts/services/guard.ts';
 import { findFreePort } from '../../../scripts/services/ports.ts';
 import { type PostgresServer, startPostgres } from '../../../scripts/services/postgres.ts';
+import type { PoolName } from '../../../src/base/closed-sets.ts';
 import { connectDatabase } from '../../../src/ledger/sessions/database.ts';
+import { createSessions } from '../../../src/ledger/sessions/sessions.ts';
+import { startProxy } from '../../support/proxy.ts';
 import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
@@ -16,14 +19,19 @@ import { openSession } from '../../support/transaction.ts';
 import { waitFor } from '../../support/waits.ts';
 
 const PORT = { name: 'port', text: 'select inet_server_port() as port' };
+const FOUND = 'this server of Postgres takes writes';
 const WRITE = { name: 'write', text: 'insert into written default values' };
 
-function connect(ports: readonly number[], { url }: Pick<PostgresServer, 'url'>) {
-  const { log, lines } = createTestLog();
+function urlOf(ports: readonly number[], { url }: Pick<PostgresServer, 'url'>) {
   const { username, password, pathname } = new URL(url);
   const hosts = ports.map((port) => `127.0.0.1:${port}`).join();
+  return { url: `postgres://${username}:${password}@${hosts}${pathname}?target_session_attrs=read-write` };
+}
+
+function connect(ports: readonly number[], server: Pick<PostgresServer, 'url'>) {
+  const { log, lines } = createTestLog();
   const connection = connectDatabase({
-    url: `postgres://${username}:${password}@${hosts}${pathname}?target_session_attrs=read-write`,
+    ...urlOf(ports, server),
     name: 'test',
     connections: 2,
     statementTimeoutMs: 20_000,
@@ -97,6 +105,71 @@ test('the server that takes writes is found, whatever its place', async () => {
   }
 });
 
+test('where none takes writes, the log tells of each server why, and the error is that of one that says why', async () => {
+  await using server = await startPostgres();
+  await setReadOnly(server, 'on');
+  const nobody = await findFreePort();
+  await using reading = connect([nobody, server.port], server);
+  await expect(reading.execute(WRITE, [])).rejects.toMatchObject({ code: 'read_only' });
+  expect(reading.lines).toContainEqual(
+    expect.objectContaining({
+      msg: 'no server of Postgres takes writes',
+      servers: [
+        { host: '127.0.0.1', port: nobody, err: expect.objectContaining({ code: 'ECONNREFUSED' }) },
+        { host: '127.0.0.1', port: server.port, because: 'it only reads' },
+      ],
+    }),
+  );
+
+  const url = Object.assign(new URL(server.url), { password: 'planted' });
+  await using refused = connect([nobody, server.port], { url: url.href });
+  await expect(refused.execute(WRITE, [])).rejects.toMatchObject({ code: '28P01' });
+  expect(JSON.stringify(refused.lines)).not.toContain('planted');
+});
+
+test('a primary that is slow to take new connections keeps those that it has', async () => {
+  await using server = await startPostgres();
+  await using first = await startProxy(server.url, { defaultPort: 5432, counts: 'bytes' });
+  await using second = await startProxy(server.url, { defaultPort: 5432, counts: 'bytes' });
+  await using connection = connect([first.port, second.port], server);
+  await connection.port();
+
+  first.failAfterBytes(0, 'stall');
+  const looked = second.accepted();
+  await waitFor(async () => {
+    await connection.port();
+    expect(second.accepted()).toBeGreaterThan(looked);
+  });
+  first.failAfterBytes(0, 'cut'); // the look that hangs ends
+  await connection.port();
+  expect(connection.opened()).toBe(1);
+  expect(connection.lines.filter(({ msg }) => msg === FOUND)).toHaveLength(1);
+});
+
+test('a connection that is being made when another server is found to be the primary ends', async () => {
+  await using server = await startPostgres();
+  await using first = await startProxy(server.url, { defaultPort: 5432, counts: 'bytes' });
+  await using second = await startProxy(server.url, { defaultPort: 5432, counts: 'bytes' });
+  const { log } = createTestLog();
+  const { url } = urlOf([first.port, second.port], server);
+  const sessions = createSessions({ url, log });
+  const limits = { statementTimeoutMs: 20_000, lockTimeoutMs: 20_000, queryTimeoutMs: 20_000 };
+  const pool = (name: PoolName, connectTimeoutMs: number) => {
+    const made = connectDatabase({ ...limits, url, name, connections: 1, connectTimeoutMs, sessions, log });
+    return { ...made, [Symbol.asyncDispose]: made.close };
+  };
+  await using patient = pool('intake', 60_000);
+  await using hasty = pool('lease', 300);
+  await hasty.execute(PORT, []);
+
+  first.failAfterBytes(0, 'stall');
+  first.cut();
+  const waiting = expect(patient.execute(PORT, [])).rejects.toThrow(/./);
+  await waitFor(() => hasty.execute(PORT, [])); // by the other way
+  await waiting;
+  await patient.execute(PORT, []);
+});
+
 test('a role that may not see the timelines finds the server that takes writes', async () => {
   await using server = await startPostgres();
   await query(server, `create role plain login password 'plain'`);
@@ -118,7 +191,7 @@ test('a replica migrates, is ready and takes deliveries with a server in its URL
   });
   expect((await deliver(relay.webhooks, completed(newJobId()))).status).toBe(202);
   expect((await fetch(`${relay.operators}/readyz`)).status).toBe(200);
-  expect(relay.log.filter(({ msg }) => msg === 'this server of Postgres takes writes')).toMatchObject([
+  expect(relay.log.filter(({ msg }) => msg === FOUND)).toMatchObject([
     { port: Number(new URL(database.url).port), timeline: 1 },
   ]);
 });

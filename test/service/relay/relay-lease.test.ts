@@ -94,6 +94,23 @@ test('R47: on a server that was promoted, a lease that has run out is nobody’s
   expect(await first.attempt()).toBe(true); // the same server was only started anew
 });
 
+test('R47: whoever held it when the server was promoted, and has not led since, waits as all others do and has another epoch', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  let clockMs = 0;
+  const lease = leaseOn(connection, { now: () => clockMs });
+  await lease.attempt();
+  const before = lease.epoch();
+  await startAnew(database, { timeline: 'new' });
+
+  clockMs = 60_000;
+  expect(await lease.attempt()).toBe(false);
+  await database.query(`update relay_lease set promoted_at = promoted_at - interval '60 s'`);
+  await expire(database);
+  expect(await lease.attempt()).toBe(true);
+  expect(lease.epoch()).not.toBe(before);
+});
+
 test('a holder whose own clock says that the lease may have run out does not trust it, without asking anyone', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
