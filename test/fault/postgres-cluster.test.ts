@@ -274,7 +274,7 @@ describe.skipIf(!HAS_PATRONI)('on a Postgres cluster', () => {
 
         const logged = old.log().length;
         old.start();
-        await cluster.untilWhole();
+        await cluster.untilFollowed();
         expect(old.log().slice(logged)).toContain('running pg_rewind');
         const count = 'select count(*)::int as count from events';
         expect(await queryOn(old, database, count)).toEqual(await database.query(count));

@@ -72,6 +72,11 @@ export type PatroniCluster = AsyncDisposable & {
   readonly replicate: (how: Replication) => Promise<void>;
   /** Waits until there is a primary, all members run on its timeline, and one is synchronous if one should be. @returns the primary */
   readonly untilWhole: () => Promise<PatroniMember>;
+  /**
+   * The same, however it replicates. A standby that was the primary while replication was synchronous may still name its standby of that time:
+   * promoted when it no longer is, it waits for that one, and Patroni 3.0.2 leaves it so.
+   */
+  readonly untilFollowed: () => Promise<PatroniMember>;
   /** The end of what the members and etcd have logged. */
   readonly log: () => string;
   readonly close: () => Promise<void>;
@@ -181,19 +186,27 @@ function toCluster(
     return members.find(({ name }) => name === synchronous?.name);
   }
 
-  async function findWhole(): Promise<PatroniMember | undefined> {
+  /** The primary, if all others follow it. */
+  async function findFollowed(): Promise<{ member: PatroniMember; isAnySynchronous: boolean } | undefined> {
     const all = await statuses();
     const leading = all.find(leads);
-    if (leading === undefined) return undefined;
+    const member = members[all.indexOf(leading)];
+    if (leading === undefined || member === undefined) return undefined;
     const areUp = all.every((status) => status?.state === 'running' && status.timeline === leading.timeline);
     const following = (leading.replication ?? []).filter(({ state }) => state === 'streaming');
     const isAnySynchronous = following.some(({ sync_state: how }) => how === 'sync');
-    const isKnown = (await findSynchronous()) !== undefined;
-    const isAsWanted = [isAnySynchronous, isKnown].every((is) => is === replication.synchronous);
-    return areUp && isAsWanted && following.length === members.length - 1
-      ? members[all.indexOf(leading)]
-      : undefined;
+    return areUp && following.length === members.length - 1 ? { member, isAnySynchronous } : undefined;
   }
+
+  async function findWhole(): Promise<PatroniMember | undefined> {
+    const { member, isAnySynchronous } = (await findFollowed()) ?? {};
+    const isKnown = (await findSynchronous()) !== undefined;
+    return [isAnySynchronous, isKnown].every((is) => is === replication.synchronous) ? member : undefined;
+  }
+
+  const orLog = (error: unknown) => {
+    throw new Error(`the cluster is not whole:\n${log()}`, { cause: error });
+  };
 
   async function change(path: string, method: 'POST' | 'PATCH', body: object): Promise<void> {
     const { restPort } = await primary();
@@ -253,10 +266,8 @@ function toCluster(
       replication = how;
       await change('/config', 'PATCH', synchrony(how));
     },
-    untilWhole: () =>
-      wait('the cluster is whole', findWhole).catch((error: unknown) => {
-        throw new Error(`the cluster is not whole:\n${log()}`, { cause: error });
-      }),
+    untilWhole: () => wait('the cluster is whole', findWhole).catch(orLog),
+    untilFollowed: async () => (await wait('all follow the primary', findFollowed).catch(orLog)).member,
     log,
   };
 }
