@@ -10,6 +10,11 @@ test.each([
   'amqp://user:pass,word@a:5672/vhost',
   'amqp://a,amqp://b',
   'amqp://u:p@a:5672/%2F , amqps://u:p@b',
+  'amqp://u:p@a/v,AMQP://u:p@b/v',
+  'amqp://u:p@a/with%2Ccomma%20and%3B?heartbeat=5',
+  'amqp://u:p,q:r@a/v',
+  'amqp://u:p@q,r@a/v',
+  'amqp://u:p;q@[::1]:5672/v\n',
 ])('%s is taken', (text) => {
   expect(faultOf(text)).toBeUndefined();
 });
@@ -19,10 +24,41 @@ test.each([
   ['amqp://a,http://b', 'names several hosts in one URL'],
   ['amqp://a,b/vhost', 'names several hosts in one URL'],
   ['amqp://a,amqp://b,', 'names several hosts in one URL'],
+  ['amqp://u:p@a;b/v', 'names several hosts in one URL'],
+  ['amqp://u:p@a:5672,u:p@b:5672/v', 'names several hosts in one URL'],
+  ['amqp://u:p@a , u:p@b/v', 'names several hosts in one URL'],
+  ['amqp://u:p@a u:p@b/v', 'names several hosts in one URL'],
+  ['amqp://u:p@a;u:p@[::1]/v', 'names several hosts in one URL'],
+  ['amqp://a,u:p@b/v', 'names several hosts in one URL'],
+  ['amqp://a:5672,u:p@b/v', 'names several hosts in one URL'],
+  ['amqp://u:p@a/v,b/v', 'behind a host'],
+  ['amqp://a/v,localhost:5673', 'behind a host'],
+  ['amqp://a/v,http://b', 'behind a host'],
+  ['amqp://u:p@a/v;amqp://u:p@b/v', 'behind a host'],
+  ['amqp://u:p@a/v|amqp://u:p@b/v', 'behind a host'],
+  ['amqp://a/v amqp://b/v', 'behind a host'],
+  ['amqp://a/v\namqp://b/v', 'behind a host'],
+  ['amqp://a/v?heartbeat=5;amqp://b/v', 'behind a host'],
+  ['amqp://a/v,,amqp://b/v', 'behind a host'],
+  ['amqp://a/v,', 'behind a host'],
+  ['amqp:u:p@a/v', 'must be a URL that starts with amqp:// or amqps://'],
   ['a,amqp://b', 'must be URLs that start with amqp:// or amqps://, with commas between them'],
   [Array.from({ length: 17 }, () => 'amqp://a').join(','), 'has more than 16 URLs'],
 ])('%s is refused, with what is wrong', (text, fault) => {
   expect(faultOf(text)).toContain(fault);
+});
+
+test('a fault is told without the words of the URL', () => {
+  const planted = (rest: string) => faultOf(`amqp://account:planted@node${rest}`) ?? 'none';
+  for (const rest of [',other/v', ',account:planted@other/v', '/v;amqp://account:planted@other/v']) {
+    expect(planted(rest)).toMatch(/^(has|names) /);
+    expect(planted(rest)).not.toMatch(/account:|planted|node\b.*other/);
+  }
+});
+
+test('an account that hides no host is read as it was', () => {
+  const turns = createTurns('amqp://u:p,q@a/v , AMQPS://u:p@b/v', () => 0);
+  expect([turns.next(), turns.next()]).toEqual(['amqp://u:p,q@a/v', 'AMQPS://u:p@b/v']);
 });
 
 test('each has its turn, in an order by chance', () => {
