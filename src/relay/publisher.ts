@@ -40,8 +40,8 @@ export type Publisher = {
 type Channels = {
   readonly link: Link;
   main: OpenChannel;
-  /** Former main ones that are still answered: nothing more is sent on them. */
-  readonly replaced: Set<OpenChannel>;
+  /** Former ones that are still answered, and of which kind they were: nothing more is sent on them. */
+  readonly replaced: Map<OpenChannel, 'slow' | 'other'>;
   /** For messages to one queue. */
   readonly queues: SideChannel;
   readonly slow: SideChannel;
@@ -105,7 +105,7 @@ export function createPublisher(options: {
     const main = await openMain(link);
     const beside = () => createSideChannel((onClosed) => openChannel(link, onClosed));
     const hasQueue = createQueueLook(link.model);
-    channels = { link, main, replaced: new Set(), queues: beside(), slow: beside(), hasQueue };
+    channels = { link, main, replaced: new Map(), queues: beside(), slow: beside(), hasQueue };
     restartReplacing();
     log.info({ address: link.address }, 'broker connected');
     onReady();
@@ -226,10 +226,10 @@ export function createPublisher(options: {
     const [queues, slow] = [present.queues.current(), present.slow.current()];
     if (queues !== undefined) watch(queues, patienceMs, present.queues.giveUp);
     if (slow !== undefined) watch(slow, confirmDeadlineMs, present.slow.giveUp);
-    for (const channel of present.replaced) {
+    for (const [channel, kind] of present.replaced) {
       const end = () => endReplaced(present, channel);
       if (channel.inFlight.size() === 0) end();
-      else watch(channel, patienceMs, end);
+      else watch(channel, kind === 'slow' ? confirmDeadlineMs : patienceMs, end);
     }
     replaceNacked(present);
   }
@@ -257,14 +257,17 @@ export function createPublisher(options: {
     if (sinceMs < replaceAfterMs) return;
     replacedMs = now();
     replaceAfterMs = Math.min(REPLACE_MAX_MS, replaceAfterMs * 2);
-    for (const side of beside) if (side.current()?.inFlight.size() === 0) side.giveUp();
+    for (const side of beside) {
+      const former = side.replace();
+      if (former !== undefined) present.replaced.set(former, side === slow ? 'slow' : 'other');
+    }
     if (isNacked) void replaceMain(present);
   }
 
   async function replaceMain(present: Channels): Promise<void> {
     try {
       const main = await openMain(present.link);
-      present.replaced.add(present.main);
+      present.replaced.set(present.main, 'other');
       present.main = main;
       log.info('the broker nacks: events go by another channel');
     } catch (error) {
@@ -296,7 +299,7 @@ export function createPublisher(options: {
   }
 
   function openOf({ main, replaced, queues, slow }: Channels): OpenChannel[] {
-    return [main, ...replaced, queues.current(), slow.current()].filter((open) => open !== undefined);
+    return [main, ...replaced.keys(), queues.current(), slow.current()].filter((open) => open !== undefined);
   }
 
   return {

@@ -2,9 +2,10 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
+import { type ConfirmChannel, connect } from 'amqplib';
 import { expect, test } from 'vitest';
 import type { Publisher } from '../../../src/relay/publisher.ts';
-import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
+import { amqpUrl, type Bus, listen, newExchange } from '../../support/bus.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { createTestPublisher, newMessage } from '../../support/relay.ts';
 import { createTestLog } from '../../support/service.ts';
@@ -41,6 +42,44 @@ function countWrites(port: number) {
       unsubscribe('net.client.socket', count);
     },
   };
+}
+
+/** Sees by which channel each message goes, and keeps the broker's answer for one back, as for a queue without a leader. */
+async function withholdAnswer(messageId: string) {
+  const model = await connect(amqpUrl());
+  const prototype = Object.getPrototypeOf(await model.createConfirmChannel()) as ConfirmChannel;
+  await model.close();
+  const { publish } = prototype;
+  const channels = new Map<unknown, ConfirmChannel>();
+  let answer: (() => void) | undefined;
+  let isReleased = false;
+  prototype.publish = function kept(this: ConfirmChannel, exchange, key, body, options, callback) {
+    channels.set(options?.messageId, this);
+    if (options?.messageId !== messageId) return publish.call(this, exchange, key, body, options, callback);
+    return publish.call(this, exchange, key, body, options, (error, ok) => {
+      answer = () => callback?.(error, ok);
+      if (isReleased) answer();
+    });
+  };
+  return {
+    channelOf: (id: string) => channels.get(id),
+    release: () => {
+      isReleased = true;
+      answer?.();
+    },
+    [Symbol.dispose]: () => {
+      prototype.publish = publish;
+    },
+  };
+}
+
+/** A queue that nacks all but the first message. */
+async function newFullQueue(bus: Bus): Promise<string> {
+  const { queue } = await bus.channel.assertQueue('', {
+    exclusive: true,
+    arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' },
+  });
+  return queue;
 }
 
 const untilReady = (publisher: Publisher) => waitFor(() => expect(publisher.isReady()).toBe(true));
@@ -175,11 +214,7 @@ test('a channel that nacks is replaced on the same connection, and what is in fl
   const isReplaced = () => lines.some(({ msg }) => msg === 'the broker nacks: events go by another channel');
   await using proxy = await toBroker();
   await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
-  const full = await bus.channel.assertQueue('', {
-    exclusive: true,
-    arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' },
-  });
-  await bus.channel.bindQueue(full.queue, exchange, 'job.failed.#');
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
   const publisher = createTestPublisher({ exchange, url: proxy.url, log });
   try {
     await untilReady(publisher);
@@ -203,6 +238,35 @@ test('a channel that nacks is replaced on the same connection, and what is in fl
     await bus.received(publications.length);
     expect(new Set(bus.ids()).size).toBe(bus.messages.length);
     expect(proxy.accepted()).toBe(1);
+  } finally {
+    await publisher.close();
+  }
+});
+
+test('a side channel that nacks is replaced while something is in flight on it, which gets its answer there', async () => {
+  const exchange = newExchange();
+  let nowMs = 1_000;
+  await using bus = await listen(exchange);
+  using broker = await withholdAnswer('unanswered');
+  const queue = await newFullQueue(bus);
+  const publisher = createTestPublisher({ exchange, now: () => nowMs });
+  try {
+    await untilReady(publisher);
+    await publisher.publish({ ...newMessage('fills'), queue });
+    const unanswered = publisher.publish({ ...newMessage('unanswered'), queue: bus.queue });
+    expect(await publisher.publish({ ...newMessage('refused'), queue })).toMatchObject({ result: 'nacked' });
+    expect(broker.channelOf('unanswered')).toBe(broker.channelOf('refused'));
+    nowMs += 1_000;
+
+    let count = 0;
+    await waitFor(async () => {
+      count += 1;
+      await publisher.publish({ ...newMessage(`again${count}`), queue });
+      expect(broker.channelOf(`again${count}`)).not.toBe(broker.channelOf('refused'));
+    });
+    broker.release();
+    expect(await unanswered).toMatchObject({ result: 'confirmed' });
+    await bus.received(1);
   } finally {
     await publisher.close();
   }
