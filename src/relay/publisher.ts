@@ -39,6 +39,8 @@ export type Publisher = {
 /** The channels of one connection. */
 type Channels = {
   readonly link: Link;
+  /** Whether the broker has answered for any message: the first main channel is replaced only after that. */
+  readonly hasAnswered: () => boolean;
   main: OpenChannel;
   /** Former ones that are still answered, and of which kind they were: nothing more is sent on them. */
   readonly replaced: Map<OpenChannel, 'slow' | 'other'>;
@@ -105,12 +107,13 @@ export function createPublisher(options: {
     const main = await openMain(link);
     const beside = () => createSideChannel((onClosed) => openChannel(link, onClosed));
     const hasQueue = createQueueLook(link.model);
-    channels = { link, main, replaced: new Map(), queues: beside(), slow: beside(), hasQueue };
+    const { hasAnswered } = main.inFlight;
+    channels = { link, hasAnswered, main, replaced: new Map(), queues: beside(), slow: beside(), hasQueue };
     restartReplacing();
     log.info({ address: link.address }, 'broker connected');
     onReady();
     // One that confirms nothing may be closed at each message: it must not be opened again in a hot loop.
-    return main.inFlight.hasAnswered;
+    return hasAnswered;
   }
 
   async function openMain(link: Link): Promise<OpenChannel> {
@@ -220,9 +223,9 @@ export function createPublisher(options: {
     // What is unconfirmed of a slow route may hold up all that is behind it. And a node that fell silent may be cut off from the
     // others: another one is tried soon, which then has the full time, so that a queue without a leader does not make us change
     // nodes, with copies each time, for as long as it has none.
-    const isSoon = !slowRoutes.isEmpty() || (hasOtherNodes && present.main.inFlight.hasAnswered());
+    const isSoon = !slowRoutes.isEmpty() || (hasOtherNodes && present.hasAnswered());
     const patienceMs = isSoon ? slowAfterMs : confirmDeadlineMs;
-    watch(present.main, patienceMs, (reason) => giveUp(present, reason));
+    watch(present.main, patienceMs, (reason) => giveUp(present, reason), present.hasAnswered);
     const [queues, slow] = [present.queues.current(), present.slow.current()];
     if (queues !== undefined) watch(queues, patienceMs, present.queues.giveUp);
     if (slow !== undefined) watch(slow, confirmDeadlineMs, present.slow.giveUp);
@@ -280,8 +283,14 @@ export function createPublisher(options: {
    * Fails what is overdue, and sooner what was passed over: it takes the place of others in flight. If the broker answers for none
    * within `patienceMs`, the channel is dead although it was not closed.
    * @param end gives the channel up
+   * @param hasAnswered whether the broker has: for a main channel, on the same connection
    */
-  function watch({ inFlight }: OpenChannel, patienceMs: number, end: (reason: Error) => void): void {
+  function watch(
+    { inFlight }: OpenChannel,
+    patienceMs: number,
+    end: (reason: Error) => void,
+    hasAnswered: () => boolean = inFlight.hasAnswered,
+  ): void {
     for (const sent of inFlight.passedOver(slowAfterMs)) {
       slowRoutes.add(sent.route, OVERDUE);
       inFlight.fail(sent, OVERDUE, 'route');
@@ -293,7 +302,7 @@ export function createPublisher(options: {
     if (!isDead) return;
     log.warn('no confirms from the broker, reopening the channel');
     // It never answered, as it would for other routes: the first message may be the one that holds it up.
-    if (stuck[0] !== undefined && !inFlight.hasAnswered()) slowRoutes.add(stuck[0].route, OVERDUE);
+    if (stuck[0] !== undefined && !hasAnswered()) slowRoutes.add(stuck[0].route, OVERDUE);
     end(new Error(OVERDUE));
     inFlight.failAll(OVERDUE);
   }

@@ -13,6 +13,8 @@ import { waitFor } from '../../support/waits.ts';
 
 /** So long that no heartbeat is written, or expected, meanwhile. */
 const NO_HEARTBEAT_S = 300;
+const REPLACED = 'the broker nacks: events go by another channel';
+const SLOW = 'events of this route are published apart from the others, few at a time';
 
 const toBroker = () => startProxy(amqpUrl(), { defaultPort: 5672 });
 
@@ -211,7 +213,7 @@ test('with other nodes in its URL one that falls silent is given up after a quar
 test('a channel that nacks is replaced on the same connection, and what is in flight on it gets its answers there', async () => {
   const exchange = newExchange();
   const { log, lines } = createTestLog();
-  const isReplaced = () => lines.some(({ msg }) => msg === 'the broker nacks: events go by another channel');
+  const isReplaced = () => lines.some(({ msg }) => msg === REPLACED);
   await using proxy = await toBroker();
   await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
   await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
@@ -268,6 +270,48 @@ test('a side channel that nacks is replaced while something is in flight on it, 
     expect(await unanswered).toMatchObject({ result: 'confirmed' });
     await bus.received(1);
   } finally {
+    await publisher.close();
+  }
+});
+
+test('with other nodes in its URL one that falls silent after its channel was replaced is given up as soon, and no route is slow', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  const confirmDeadlineMs = 40_000;
+  let nowMs = 1_000;
+  await using first = await toBroker();
+  await using second = await toBroker();
+  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  const publisher = createTestPublisher({
+    exchange,
+    url: `${first.url},${second.url}`,
+    heartbeatS: NO_HEARTBEAT_S,
+    confirmDeadlineMs,
+    now: () => nowMs,
+    log,
+  });
+  try {
+    await untilReady(publisher);
+    const [silent, other] = first.accepted() === 1 ? [first, second] : [second, first];
+    const refused = { routingKey: 'job.failed.default' };
+    await publisher.publish({ ...newMessage('fills'), ...refused });
+    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
+      result: 'nacked',
+    });
+    nowMs += 1_000;
+    await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
+    silent.silence();
+    const overdue = publisher.publish(newMessage('a'));
+    nowMs += confirmDeadlineMs / 4 + 1;
+
+    expect(await overdue).toMatchObject({ result: 'failed', detail: 'confirm overdue', blame: 'broker' });
+    await untilReady(publisher);
+    expect(other.accepted()).toBe(1);
+    expect(lines.map(({ msg }) => msg)).not.toContain(SLOW);
+  } finally {
+    first.cut();
+    second.cut();
     await publisher.close();
   }
 });
