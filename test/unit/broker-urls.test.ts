@@ -61,7 +61,7 @@ test('an account that hides no host is read as it was', () => {
   expect([turns.next(), turns.next()]).toEqual(['amqp://u:p,q@a/v', 'AMQPS://u:p@b/v']);
 });
 
-test('each has its turn, in an order by chance', () => {
+test('each has its turn, in random order', () => {
   const places = [0.9, 0.1, 0.5];
   const turns = createTurns('amqp://a,amqp://b,amqp://c', () => places.shift() ?? 0);
   expect(turns.count).toBe(3);

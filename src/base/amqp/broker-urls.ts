@@ -59,7 +59,7 @@ export type Turns = {
   readonly next: () => string;
 };
 
-/** Each in its turn, in an order by chance: when a node goes, its connections spread over all others. */
+/** Each in its turn, in random order: when a node goes, its connections spread over all others. */
 export function createTurns(text: string, random: () => number = Math.random): Turns {
   const urls = brokerUrls(text)
     .map((url) => ({ url, place: random() }))
