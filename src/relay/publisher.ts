@@ -16,7 +16,7 @@ import { type BrokerError, type OpenChannel, openConfirmChannel } from './confir
 import { type OutgoingMessage, type Publication, routeOf } from './publication.ts';
 import { type Link, openRecoveringConnection } from './recovering-connection.ts';
 import { createQueueLook, type QueueLook } from './queue-look.ts';
-import { refusedRoute } from './sent-messages.ts';
+import { refusedRoute, type SentMessages } from './sent-messages.ts';
 import { createSideChannel, type SideChannel } from './side-channel.ts';
 import { createSlowRoutes } from './slow-routes.ts';
 import { type Declared, declareTopology, type Topology } from './topology.ts';
@@ -229,12 +229,26 @@ export function createPublisher(options: {
     const [queues, slow] = [present.queues.current(), present.slow.current()];
     if (queues !== undefined) watch(queues, patienceMs, present.queues.giveUp);
     if (slow !== undefined) watch(slow, confirmDeadlineMs, present.slow.giveUp);
+    if (channels !== present) return; // it was given up just now
     for (const [channel, kind] of present.replaced) {
-      const end = () => endReplaced(present, channel);
-      if (channel.inFlight.size() === 0) end();
-      else watch(channel, kind === 'slow' ? confirmDeadlineMs : patienceMs, end);
+      if (channel.inFlight.size() === 0) endReplaced(present, channel);
+      else watchReplaced(present, channel, kind === 'slow' ? confirmDeadlineMs : patienceMs);
     }
     replaceNacked(present);
+  }
+
+  /**
+   * That it is not answered says nothing of the broker: nothing later is sent there, so it may be one route that has no answer. But
+   * while the broker has not answered on the channel that came after it, the whole node may be silent, which is found there.
+   */
+  function watchReplaced({ main }: Channels, { inFlight }: OpenChannel, patienceMs: number): void {
+    failPassedOver(inFlight);
+    if (main.inFlight.size() > 0 && !main.inFlight.hasAnswered()) return;
+    const stuck = inFlight.overdue(inFlight.isAnswered(patienceMs) ? confirmDeadlineMs : patienceMs);
+    // The others may only be held up by it.
+    if (stuck[0] !== undefined && !stuck.some(({ route }) => slowRoutes.has(route)))
+      slowRoutes.add(stuck[0].route, OVERDUE);
+    for (const sent of stuck) inFlight.fail(sent, OVERDUE, 'route');
   }
 
   function endReplaced({ replaced }: Channels, channel: OpenChannel): void {
@@ -291,10 +305,7 @@ export function createPublisher(options: {
     end: (reason: Error) => void,
     hasAnswered: () => boolean = inFlight.hasAnswered,
   ): void {
-    for (const sent of inFlight.passedOver(slowAfterMs)) {
-      slowRoutes.add(sent.route, OVERDUE);
-      inFlight.fail(sent, OVERDUE, 'route');
-    }
+    failPassedOver(inFlight);
     const stuck = inFlight.overdue(patienceMs);
     const isDead = stuck.length > 0 && !inFlight.isAnswered(patienceMs);
     for (const sent of isDead ? [] : inFlight.overdue(confirmDeadlineMs))
@@ -305,6 +316,13 @@ export function createPublisher(options: {
     if (stuck[0] !== undefined && !hasAnswered()) slowRoutes.add(stuck[0].route, OVERDUE);
     end(new Error(OVERDUE));
     inFlight.failAll(OVERDUE);
+  }
+
+  function failPassedOver(inFlight: SentMessages): void {
+    for (const sent of inFlight.passedOver(slowAfterMs)) {
+      slowRoutes.add(sent.route, OVERDUE);
+      inFlight.fail(sent, OVERDUE, 'route');
+    }
   }
 
   function openOf({ main, replaced, queues, slow }: Channels): OpenChannel[] {

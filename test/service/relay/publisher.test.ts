@@ -274,6 +274,48 @@ test('a side channel that nacks is replaced while something is in flight on it, 
   }
 });
 
+test('what a replaced channel does not answer fails because of its route, which is slow, and the connection stays', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  const confirmDeadlineMs = 40_000;
+  let nowMs = 1_000;
+  await using proxy = await toBroker();
+  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  using broker = await withholdAnswer('unanswered');
+  const publisher = createTestPublisher({
+    exchange,
+    url: proxy.url,
+    heartbeatS: NO_HEARTBEAT_S,
+    confirmDeadlineMs,
+    now: () => nowMs,
+    log,
+  });
+  try {
+    await untilReady(publisher);
+    const refused = { routingKey: 'job.failed.default' };
+    await publisher.publish({ ...newMessage('fills'), ...refused });
+    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
+      result: 'nacked',
+    });
+    const unanswered = publisher.publish(newMessage('unanswered'));
+    nowMs += 1_000;
+    await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
+    const other = { ...newMessage('other'), routingKey: 'job.completed.other' };
+    expect(await publisher.publish(other)).toMatchObject({ result: 'confirmed' });
+    expect(broker.channelOf('other')).not.toBe(broker.channelOf('unanswered'));
+    nowMs += confirmDeadlineMs;
+
+    expect(await unanswered).toMatchObject({ result: 'failed', detail: 'confirm overdue', blame: 'route' });
+    expect(lines).toContainEqual(expect.objectContaining({ msg: SLOW, route: 'job.completed.default' }));
+    expect(lines.map(({ msg }) => msg)).not.toContain('no confirms from the broker, reopening the channel');
+    expect(proxy.accepted()).toBe(1);
+    await bus.received(2);
+  } finally {
+    await publisher.close();
+  }
+});
+
 test('with other nodes in its URL one that falls silent after its channel was replaced is given up as soon, and no route is slow', async () => {
   const exchange = newExchange();
   const { log, lines } = createTestLog();
