@@ -46,12 +46,14 @@ function countWrites(port: number) {
   };
 }
 
+type Publish = (this: ConfirmChannel, ...args: Parameters<ConfirmChannel['publish']>) => boolean;
+
 /** Sees by which channel each message goes, and keeps the broker's answer for one back, as for a queue without a leader. */
 async function withholdAnswer(messageId: string) {
   const model = await connect(amqpUrl());
   const prototype = Object.getPrototypeOf(await model.createConfirmChannel()) as ConfirmChannel;
   await model.close();
-  const { publish } = prototype;
+  const publish = Reflect.get(prototype, 'publish') as Publish;
   const channels = new Map<unknown, ConfirmChannel>();
   let answer: (() => void) | undefined;
   let isReleased = false;
