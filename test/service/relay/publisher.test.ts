@@ -48,28 +48,30 @@ function countWrites(port: number) {
 
 type Publish = (this: ConfirmChannel, ...args: Parameters<ConfirmChannel['publish']>) => boolean;
 
-/** Sees by which channel each message goes, and keeps the broker's answer for one back, as for a queue without a leader. */
-async function withholdAnswer(messageId: string) {
+/** Sees by which channel each message goes, and keeps the broker's answers for these back, as for a queue without a leader. */
+async function withholdAnswers(...ids: string[]) {
   const model = await connect(amqpUrl());
   const prototype = Object.getPrototypeOf(await model.createConfirmChannel()) as ConfirmChannel;
   await model.close();
   const publish = Reflect.get(prototype, 'publish') as Publish;
   const channels = new Map<unknown, ConfirmChannel>();
-  let answer: (() => void) | undefined;
+  const answers: (() => void)[] = [];
   let isReleased = false;
   prototype.publish = function kept(this: ConfirmChannel, exchange, key, body, options, callback) {
     channels.set(options?.messageId, this);
-    if (options?.messageId !== messageId) return publish.call(this, exchange, key, body, options, callback);
+    if (!ids.includes(options?.messageId ?? ''))
+      return publish.call(this, exchange, key, body, options, callback);
     return publish.call(this, exchange, key, body, options, (error, ok) => {
-      answer = () => callback?.(error, ok);
+      const answer = () => callback?.(error, ok);
       if (isReleased) answer();
+      else answers.push(answer);
     });
   };
   return {
     channelOf: (id: string) => channels.get(id),
     release: () => {
       isReleased = true;
-      answer?.();
+      for (const answer of answers) answer();
     },
     [Symbol.dispose]: () => {
       prototype.publish = publish;
@@ -251,7 +253,7 @@ test('a side channel that nacks is replaced while something is in flight on it, 
   const exchange = newExchange();
   let nowMs = 1_000;
   await using bus = await listen(exchange);
-  using broker = await withholdAnswer('unanswered');
+  using broker = await withholdAnswers('unanswered');
   const queue = await newFullQueue(bus);
   const publisher = createTestPublisher({ exchange, now: () => nowMs });
   try {
@@ -284,7 +286,7 @@ test('what a replaced channel does not answer fails because of its route, which 
   await using proxy = await toBroker();
   await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
   await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
-  using broker = await withholdAnswer('unanswered');
+  using broker = await withholdAnswers('unanswered');
   const publisher = createTestPublisher({
     exchange,
     url: proxy.url,
@@ -313,6 +315,40 @@ test('what a replaced channel does not answer fails because of its route, which 
     expect(lines.map(({ msg }) => msg)).not.toContain('no confirms from the broker, reopening the channel');
     expect(proxy.accepted()).toBe(1);
     await bus.received(2);
+  } finally {
+    await publisher.close();
+  }
+});
+
+test('what a replaced channel does not answer is the fault of a broker that does not answer on the next one, either', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  const confirmDeadlineMs = 40_000;
+  let nowMs = 1_000;
+  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  using broker = await withholdAnswers('before', 'after', 'beside');
+  const publisher = createTestPublisher({ exchange, confirmDeadlineMs, now: () => nowMs, log });
+  try {
+    await untilReady(publisher);
+    const refused = { routingKey: 'job.failed.default' };
+    await publisher.publish({ ...newMessage('fills'), ...refused });
+    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
+      result: 'nacked',
+    });
+    const before = publisher.publish(newMessage('before'));
+    const beside = publisher.publish({ ...newMessage('beside'), queue: bus.queue });
+    await waitFor(() => expect(broker.channelOf('beside')).toBeDefined()); // its channel is opened first
+    nowMs += 1_000;
+    await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
+    const after = publisher.publish(newMessage('after'));
+    expect(broker.channelOf('after')).not.toBe(broker.channelOf('before'));
+    nowMs += confirmDeadlineMs - 500; // this check finds what is overdue of the first two, the next one the third
+
+    expect(await beside).toMatchObject({ result: 'failed', blame: 'route' });
+    expect(await after).toMatchObject({ result: 'failed', blame: 'broker' });
+    expect(await before).toMatchObject({ result: 'failed', blame: 'broker' });
+    expect(lines).not.toContainEqual(expect.objectContaining({ msg: SLOW, route: 'job.completed.default' }));
   } finally {
     await publisher.close();
   }
