@@ -16,7 +16,7 @@ import { type BrokerError, type OpenChannel, openConfirmChannel } from './confir
 import { type OutgoingMessage, type Publication, routeOf } from './publication.ts';
 import { type Link, openRecoveringConnection } from './recovering-connection.ts';
 import { createQueueLook, type QueueLook } from './queue-look.ts';
-import { refusedRoute } from './sent-messages.ts';
+import { refusedRoute, type SentMessages } from './sent-messages.ts';
 import { createSideChannel, type SideChannel } from './side-channel.ts';
 import { createSlowRoutes } from './slow-routes.ts';
 import { type Declared, declareTopology, type Topology } from './topology.ts';
@@ -39,9 +39,11 @@ export type Publisher = {
 /** The channels of one connection. */
 type Channels = {
   readonly link: Link;
+  /** Whether the broker has answered for any message: the first main channel is replaced only after that. */
+  readonly hasAnswered: () => boolean;
   main: OpenChannel;
-  /** Former main ones that are still answered: nothing more is sent on them. */
-  readonly replaced: Set<OpenChannel>;
+  /** Former ones that are still answered, and of which kind they were: nothing more is sent on them. */
+  readonly replaced: Map<OpenChannel, 'slow' | 'other'>;
   /** For messages to one queue. */
   readonly queues: SideChannel;
   readonly slow: SideChannel;
@@ -105,12 +107,13 @@ export function createPublisher(options: {
     const main = await openMain(link);
     const beside = () => createSideChannel((onClosed) => openChannel(link, onClosed));
     const hasQueue = createQueueLook(link.model);
-    channels = { link, main, replaced: new Set(), queues: beside(), slow: beside(), hasQueue };
+    const { hasAnswered } = main.inFlight;
+    channels = { link, hasAnswered, main, replaced: new Map(), queues: beside(), slow: beside(), hasQueue };
     restartReplacing();
     log.info({ address: link.address }, 'broker connected');
     onReady();
     // One that confirms nothing may be closed at each message: it must not be opened again in a hot loop.
-    return main.inFlight.hasAnswered;
+    return hasAnswered;
   }
 
   async function openMain(link: Link): Promise<OpenChannel> {
@@ -220,18 +223,32 @@ export function createPublisher(options: {
     // What is unconfirmed of a slow route may hold up all that is behind it. And a node that fell silent may be cut off from the
     // others: another one is tried soon, which then has the full time, so that a queue without a leader does not make us change
     // nodes, with copies each time, for as long as it has none.
-    const isSoon = !slowRoutes.isEmpty() || (hasOtherNodes && present.main.inFlight.hasAnswered());
+    const isSoon = !slowRoutes.isEmpty() || (hasOtherNodes && present.hasAnswered());
     const patienceMs = isSoon ? slowAfterMs : confirmDeadlineMs;
-    watch(present.main, patienceMs, (reason) => giveUp(present, reason));
+    watch(present.main, patienceMs, (reason) => giveUp(present, reason), present.hasAnswered);
     const [queues, slow] = [present.queues.current(), present.slow.current()];
     if (queues !== undefined) watch(queues, patienceMs, present.queues.giveUp);
     if (slow !== undefined) watch(slow, confirmDeadlineMs, present.slow.giveUp);
-    for (const channel of present.replaced) {
-      const end = () => endReplaced(present, channel);
-      if (channel.inFlight.size() === 0) end();
-      else watch(channel, patienceMs, end);
+    if (channels !== present) return; // it was given up just now
+    for (const [channel, kind] of present.replaced) {
+      if (channel.inFlight.size() === 0) endReplaced(present, channel);
+      else watchReplaced(present, channel, kind === 'slow' ? confirmDeadlineMs : patienceMs);
     }
     replaceNacked(present);
+  }
+
+  /**
+   * That it is not answered says nothing of the broker: nothing later is sent there, so it may be one route that has no answer. But
+   * while the broker has not answered on the channel that came after it, the whole node may be silent, which is found there.
+   */
+  function watchReplaced({ main }: Channels, { inFlight }: OpenChannel, patienceMs: number): void {
+    failPassedOver(inFlight);
+    if (main.inFlight.size() > 0 && !main.inFlight.hasAnswered()) return;
+    const stuck = inFlight.overdue(inFlight.isAnswered(patienceMs) ? confirmDeadlineMs : patienceMs);
+    // The others may only be held up by it.
+    if (stuck[0] !== undefined && !stuck.some(({ route }) => slowRoutes.has(route)))
+      slowRoutes.add(stuck[0].route, OVERDUE);
+    for (const sent of stuck) inFlight.fail(sent, OVERDUE, 'route');
   }
 
   function endReplaced({ replaced }: Channels, channel: OpenChannel): void {
@@ -257,14 +274,17 @@ export function createPublisher(options: {
     if (sinceMs < replaceAfterMs) return;
     replacedMs = now();
     replaceAfterMs = Math.min(REPLACE_MAX_MS, replaceAfterMs * 2);
-    for (const side of beside) if (side.current()?.inFlight.size() === 0) side.giveUp();
+    for (const side of beside) {
+      const former = side.replace();
+      if (former !== undefined) present.replaced.set(former, side === slow ? 'slow' : 'other');
+    }
     if (isNacked) void replaceMain(present);
   }
 
   async function replaceMain(present: Channels): Promise<void> {
     try {
       const main = await openMain(present.link);
-      present.replaced.add(present.main);
+      present.replaced.set(present.main, 'other');
       present.main = main;
       log.info('the broker nacks: events go by another channel');
     } catch (error) {
@@ -277,12 +297,15 @@ export function createPublisher(options: {
    * Fails what is overdue, and sooner what was passed over: it takes the place of others in flight. If the broker answers for none
    * within `patienceMs`, the channel is dead although it was not closed.
    * @param end gives the channel up
+   * @param hasAnswered whether the broker has: for a main channel, on the same connection
    */
-  function watch({ inFlight }: OpenChannel, patienceMs: number, end: (reason: Error) => void): void {
-    for (const sent of inFlight.passedOver(slowAfterMs)) {
-      slowRoutes.add(sent.route, OVERDUE);
-      inFlight.fail(sent, OVERDUE, 'route');
-    }
+  function watch(
+    { inFlight }: OpenChannel,
+    patienceMs: number,
+    end: (reason: Error) => void,
+    hasAnswered: () => boolean = inFlight.hasAnswered,
+  ): void {
+    failPassedOver(inFlight);
     const stuck = inFlight.overdue(patienceMs);
     const isDead = stuck.length > 0 && !inFlight.isAnswered(patienceMs);
     for (const sent of isDead ? [] : inFlight.overdue(confirmDeadlineMs))
@@ -290,13 +313,20 @@ export function createPublisher(options: {
     if (!isDead) return;
     log.warn('no confirms from the broker, reopening the channel');
     // It never answered, as it would for other routes: the first message may be the one that holds it up.
-    if (stuck[0] !== undefined && !inFlight.hasAnswered()) slowRoutes.add(stuck[0].route, OVERDUE);
+    if (stuck[0] !== undefined && !hasAnswered()) slowRoutes.add(stuck[0].route, OVERDUE);
     end(new Error(OVERDUE));
     inFlight.failAll(OVERDUE);
   }
 
+  function failPassedOver(inFlight: SentMessages): void {
+    for (const sent of inFlight.passedOver(slowAfterMs)) {
+      slowRoutes.add(sent.route, OVERDUE);
+      inFlight.fail(sent, OVERDUE, 'route');
+    }
+  }
+
   function openOf({ main, replaced, queues, slow }: Channels): OpenChannel[] {
-    return [main, ...replaced, queues.current(), slow.current()].filter((open) => open !== undefined);
+    return [main, ...replaced.keys(), queues.current(), slow.current()].filter((open) => open !== undefined);
   }
 
   return {

@@ -11,6 +11,8 @@ export type SideChannel = {
   readonly current: () => OpenChannel | undefined;
   /** Nothing more is sent on the current one: the next message opens another one. */
   readonly giveUp: () => void;
+  /** The same, but the current one, which is returned, stays open for the answers of what is in flight on it. */
+  readonly replace: () => OpenChannel | undefined;
 };
 
 /** @param open opens another channel; calls its argument when that is closed */
@@ -58,11 +60,19 @@ export function createSideChannel(open: (onClosed: () => void) => Promise<OpenCh
     }
   }
 
-  function giveUp(): void {
-    current?.close();
+  function replace(): OpenChannel | undefined {
+    const former = current;
     opening = undefined;
     current = undefined;
+    return former;
   }
 
-  return { send: (message, settled) => void send(message, settled), current: () => current, giveUp };
+  const giveUp = () => replace()?.close();
+
+  return {
+    send: (message, settled) => void send(message, settled),
+    current: () => current,
+    giveUp,
+    replace,
+  };
 }

@@ -9,7 +9,7 @@ import type { Notice } from './notices.ts';
 export type SubscriberOptions<Tx = undefined> = {
   /**
    * `amqp://` or `amqps://`, with user, password and virtual host. Of a cluster, one for each node, with commas between them: each is
-   * tried in its turn, in an order by chance.
+   * tried in its turn, in random order.
    */
   readonly url: string;
   /**

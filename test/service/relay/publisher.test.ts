@@ -2,9 +2,10 @@
 
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import type { Socket } from 'node:net';
+import { type ConfirmChannel, connect } from 'amqplib';
 import { expect, test } from 'vitest';
 import type { Publisher } from '../../../src/relay/publisher.ts';
-import { amqpUrl, listen, newExchange } from '../../support/bus.ts';
+import { amqpUrl, type Bus, listen, newExchange } from '../../support/bus.ts';
 import { startProxy } from '../../support/proxy.ts';
 import { createTestPublisher, newMessage } from '../../support/relay.ts';
 import { createTestLog } from '../../support/service.ts';
@@ -12,6 +13,8 @@ import { waitFor } from '../../support/waits.ts';
 
 /** So long that no heartbeat is written, or expected, meanwhile. */
 const NO_HEARTBEAT_S = 300;
+const REPLACED = 'the broker nacks: events go by another channel';
+const SLOW = 'events of this route are published apart from the others, few at a time';
 
 const toBroker = () => startProxy(amqpUrl(), { defaultPort: 5672 });
 
@@ -41,6 +44,48 @@ function countWrites(port: number) {
       unsubscribe('net.client.socket', count);
     },
   };
+}
+
+type Publish = (this: ConfirmChannel, ...args: Parameters<ConfirmChannel['publish']>) => boolean;
+
+/** Sees by which channel each message goes, and keeps the broker's answers for these back, as for a queue without a leader. */
+async function withholdAnswers(...ids: string[]) {
+  const model = await connect(amqpUrl());
+  const prototype = Object.getPrototypeOf(await model.createConfirmChannel()) as ConfirmChannel;
+  await model.close();
+  const publish = Reflect.get(prototype, 'publish') as Publish;
+  const channels = new Map<unknown, ConfirmChannel>();
+  const answers: (() => void)[] = [];
+  let isReleased = false;
+  prototype.publish = function kept(this: ConfirmChannel, exchange, key, body, options, callback) {
+    channels.set(options?.messageId, this);
+    if (!ids.includes(options?.messageId ?? ''))
+      return publish.call(this, exchange, key, body, options, callback);
+    return publish.call(this, exchange, key, body, options, (error, ok) => {
+      const answer = () => callback?.(error, ok);
+      if (isReleased) answer();
+      else answers.push(answer);
+    });
+  };
+  return {
+    channelOf: (id: string) => channels.get(id),
+    release: () => {
+      isReleased = true;
+      for (const answer of answers) answer();
+    },
+    [Symbol.dispose]: () => {
+      prototype.publish = publish;
+    },
+  };
+}
+
+/** A queue that nacks all but the first message. */
+async function newFullQueue(bus: Bus): Promise<string> {
+  const { queue } = await bus.channel.assertQueue('', {
+    exclusive: true,
+    arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' },
+  });
+  return queue;
 }
 
 const untilReady = (publisher: Publisher) => waitFor(() => expect(publisher.isReady()).toBe(true));
@@ -172,14 +217,10 @@ test('with other nodes in its URL one that falls silent is given up after a quar
 test('a channel that nacks is replaced on the same connection, and what is in flight on it gets its answers there', async () => {
   const exchange = newExchange();
   const { log, lines } = createTestLog();
-  const isReplaced = () => lines.some(({ msg }) => msg === 'the broker nacks: events go by another channel');
+  const isReplaced = () => lines.some(({ msg }) => msg === REPLACED);
   await using proxy = await toBroker();
   await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
-  const full = await bus.channel.assertQueue('', {
-    exclusive: true,
-    arguments: { 'x-max-length': 1, 'x-overflow': 'reject-publish' },
-  });
-  await bus.channel.bindQueue(full.queue, exchange, 'job.failed.#');
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
   const publisher = createTestPublisher({ exchange, url: proxy.url, log });
   try {
     await untilReady(publisher);
@@ -204,6 +245,153 @@ test('a channel that nacks is replaced on the same connection, and what is in fl
     expect(new Set(bus.ids()).size).toBe(bus.messages.length);
     expect(proxy.accepted()).toBe(1);
   } finally {
+    await publisher.close();
+  }
+});
+
+test('a side channel that nacks is replaced while something is in flight on it, which gets its answer there', async () => {
+  const exchange = newExchange();
+  let nowMs = 1_000;
+  await using bus = await listen(exchange);
+  using broker = await withholdAnswers('unanswered');
+  const queue = await newFullQueue(bus);
+  const publisher = createTestPublisher({ exchange, now: () => nowMs });
+  try {
+    await untilReady(publisher);
+    await publisher.publish({ ...newMessage('fills'), queue });
+    const unanswered = publisher.publish({ ...newMessage('unanswered'), queue: bus.queue });
+    expect(await publisher.publish({ ...newMessage('refused'), queue })).toMatchObject({ result: 'nacked' });
+    expect(broker.channelOf('unanswered')).toBe(broker.channelOf('refused'));
+    nowMs += 1_000;
+
+    let count = 0;
+    await waitFor(async () => {
+      count += 1;
+      await publisher.publish({ ...newMessage(`again${count}`), queue });
+      expect(broker.channelOf(`again${count}`)).not.toBe(broker.channelOf('refused'));
+    });
+    broker.release();
+    expect(await unanswered).toMatchObject({ result: 'confirmed' });
+    await bus.received(1);
+  } finally {
+    await publisher.close();
+  }
+});
+
+test('what a replaced channel does not answer fails because of its route, which is slow, and the connection stays', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  const confirmDeadlineMs = 40_000;
+  let nowMs = 1_000;
+  await using proxy = await toBroker();
+  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  using broker = await withholdAnswers('unanswered');
+  const publisher = createTestPublisher({
+    exchange,
+    url: proxy.url,
+    heartbeatS: NO_HEARTBEAT_S,
+    confirmDeadlineMs,
+    now: () => nowMs,
+    log,
+  });
+  try {
+    await untilReady(publisher);
+    const refused = { routingKey: 'job.failed.default' };
+    await publisher.publish({ ...newMessage('fills'), ...refused });
+    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
+      result: 'nacked',
+    });
+    const unanswered = publisher.publish(newMessage('unanswered'));
+    nowMs += 1_000;
+    await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
+    const other = { ...newMessage('other'), routingKey: 'job.completed.other' };
+    expect(await publisher.publish(other)).toMatchObject({ result: 'confirmed' });
+    expect(broker.channelOf('other')).not.toBe(broker.channelOf('unanswered'));
+    nowMs += confirmDeadlineMs;
+
+    expect(await unanswered).toMatchObject({ result: 'failed', detail: 'confirm overdue', blame: 'route' });
+    expect(lines).toContainEqual(expect.objectContaining({ msg: SLOW, route: 'job.completed.default' }));
+    expect(lines.map(({ msg }) => msg)).not.toContain('no confirms from the broker, reopening the channel');
+    expect(proxy.accepted()).toBe(1);
+    await bus.received(2);
+  } finally {
+    await publisher.close();
+  }
+});
+
+test('what a replaced channel does not answer is the fault of a broker that does not answer on the next one, either', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  const confirmDeadlineMs = 40_000;
+  let nowMs = 1_000;
+  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  using broker = await withholdAnswers('before', 'after', 'beside');
+  const publisher = createTestPublisher({ exchange, confirmDeadlineMs, now: () => nowMs, log });
+  try {
+    await untilReady(publisher);
+    const refused = { routingKey: 'job.failed.default' };
+    await publisher.publish({ ...newMessage('fills'), ...refused });
+    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
+      result: 'nacked',
+    });
+    const before = publisher.publish(newMessage('before'));
+    const beside = publisher.publish({ ...newMessage('beside'), queue: bus.queue });
+    await waitFor(() => expect(broker.channelOf('beside')).toBeDefined()); // its channel is opened first
+    nowMs += 1_000;
+    await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
+    const after = publisher.publish(newMessage('after'));
+    expect(broker.channelOf('after')).not.toBe(broker.channelOf('before'));
+    nowMs += confirmDeadlineMs - 500; // this check finds what is overdue of the first two, the next one the third
+
+    expect(await beside).toMatchObject({ result: 'failed', blame: 'route' });
+    expect(await after).toMatchObject({ result: 'failed', blame: 'broker' });
+    expect(await before).toMatchObject({ result: 'failed', blame: 'broker' });
+    expect(lines).not.toContainEqual(expect.objectContaining({ msg: SLOW, route: 'job.completed.default' }));
+  } finally {
+    await publisher.close();
+  }
+});
+
+test('with other nodes in its URL one that falls silent after its channel was replaced is given up as soon, and no route is slow', async () => {
+  const exchange = newExchange();
+  const { log, lines } = createTestLog();
+  const confirmDeadlineMs = 40_000;
+  let nowMs = 1_000;
+  await using first = await toBroker();
+  await using second = await toBroker();
+  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  const publisher = createTestPublisher({
+    exchange,
+    url: `${first.url},${second.url}`,
+    heartbeatS: NO_HEARTBEAT_S,
+    confirmDeadlineMs,
+    now: () => nowMs,
+    log,
+  });
+  try {
+    await untilReady(publisher);
+    const [silent, other] = first.accepted() === 1 ? [first, second] : [second, first];
+    const refused = { routingKey: 'job.failed.default' };
+    await publisher.publish({ ...newMessage('fills'), ...refused });
+    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
+      result: 'nacked',
+    });
+    nowMs += 1_000;
+    await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
+    silent.silence();
+    const overdue = publisher.publish(newMessage('a'));
+    nowMs += confirmDeadlineMs / 4 + 1;
+
+    expect(await overdue).toMatchObject({ result: 'failed', detail: 'confirm overdue', blame: 'broker' });
+    await untilReady(publisher);
+    expect(other.accepted()).toBe(1);
+    expect(lines.map(({ msg }) => msg)).not.toContain(SLOW);
+  } finally {
+    first.cut();
+    second.cut();
     await publisher.close();
   }
 });
