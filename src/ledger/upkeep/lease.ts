@@ -62,7 +62,8 @@ insert into relay_lease as l (name, holder, epoch, expires_at, since)
 values ($1, $2::uuid, 1, clock_timestamp() + make_interval(secs => $3::float8), clock_timestamp())
 on conflict (name) do update set
   holder = excluded.holder,
-  epoch = l.epoch + (l.holder <> excluded.holder or not $4 and l.expires_at <= l.promoted_at + make_interval(secs => $3::float8))::int,
+  epoch = l.epoch + (l.holder <> excluded.holder
+    or coalesce(not $4 and l.expires_at <= l.promoted_at + make_interval(secs => $3::float8), false))::int,
   expires_at = excluded.expires_at,
   since = case when l.expires_at < excluded.since then excluded.since else coalesce(l.since, excluded.since) end,
   lapsed_at = case when l.expires_at >= excluded.since then l.lapsed_at when l.since is not null then l.expires_at end

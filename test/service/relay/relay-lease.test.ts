@@ -105,10 +105,26 @@ test('R47: whoever held it when the server was promoted, and has not led since, 
 
   clockMs = 60_000;
   expect(await lease.attempt()).toBe(false);
-  await database.query(`update relay_lease set promoted_at = promoted_at - interval '60 s'`);
-  await expire(database);
+  // A minute later. The lease was given out before the promotion.
+  await database.query(
+    `update relay_lease set promoted_at = promoted_at - interval '60 s', expires_at = expires_at - interval '60 s'`,
+  );
   expect(await lease.attempt()).toBe(true);
   expect(lease.epoch()).not.toBe(before);
+});
+
+test('a holder whose lease ran out, and that nobody took, has it again with its epoch', async () => {
+  await using database = await createTestDatabase();
+  await using connection = connectTestDatabase(database);
+  let clockMs = 0;
+  const lease = leaseOn(connection, { now: () => clockMs });
+  await lease.attempt();
+  const before = lease.epoch();
+
+  clockMs = 60_000;
+  await expire(database);
+  expect(await lease.attempt()).toBe(true);
+  expect(lease.epoch()).toBe(before);
 });
 
 test('a holder whose own clock says that the lease may have run out does not trust it, without asking anyone', async () => {
