@@ -12,9 +12,11 @@ const WRITABLE = ['read-write', 'primary'];
 const ATTRIBUTE = 'target_session_attrs';
 
 /** One URL for each server, in their order: without `target_session_attrs`, which neither pg nor a pooler knows. */
-export function databaseUrls(text: string): readonly string[] {
+export function databaseUrls(text: string): readonly [string, ...string[]] {
   const { before = '', hosts = '', behind = '' } = PARTS.exec(text.trim())?.groups ?? {};
-  return hosts.split(',').map((host) => withoutAttribute(`${before}${host}${behind}`));
+  const urlOf = (host: string) => withoutAttribute(`${before}${host}${behind}`);
+  const [first = '', ...others] = hosts.split(',');
+  return [urlOf(first), ...others.map(urlOf)];
 }
 
 function withoutAttribute(text: string): string {

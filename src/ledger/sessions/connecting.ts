@@ -38,7 +38,7 @@ export function createClients(options: {
   const { pool, session, sessions, identity, maxPauseMs, log } = options;
   const gate = createConnectGate({ maxPauseMs, now: () => performance.now(), sleep });
 
-  async function prepare(client: PreparedClient): Promise<void> {
+  async function prepare(client: PreparedClient, server: Server): Promise<void> {
     const ask: Ask = async <Row>(text: string, values: readonly unknown[]) =>
       (await client.query(text, [...values])).rows as Row[];
     // pg's types do not name it.
@@ -46,7 +46,7 @@ export function createClients(options: {
     const wanted = { ...session, loginPid, path: sessions.path() };
     let agreed = await agree(ask, { ...wanted, mayBePooled: false });
     if (!('isReadOnly' in agreed)) {
-      await sessions.checkPooler({ ask, pid: agreed.pid, server: client.server ?? client });
+      await sessions.checkPooler({ ask, pid: agreed.pid, server });
       agreed = await agree(ask, { ...wanted, mayBePooled: true });
     }
     if (!('isReadOnly' in agreed)) throw new SessionError('session_unfit', 'its settings cannot be set');
@@ -60,7 +60,7 @@ export function createClients(options: {
   async function connectToPrimary(
     client: PreparedClient,
     connectItself: () => Promise<unknown>,
-  ): Promise<void> {
+  ): Promise<Server> {
     const server = await sessions.servers.primary();
     if (isDestroyed(client)) throw tooLate();
     // Before it connects: while that takes its time, another server may become the primary.
@@ -69,6 +69,7 @@ export function createClients(options: {
     try {
       Object.assign(client, server, { server });
       await connectItself();
+      return server;
     } catch (error) {
       leave();
       throw error;
@@ -80,9 +81,9 @@ export function createClients(options: {
     if (leave === undefined) throw tooLate();
     let isConnected = false;
     try {
-      await connectToPrimary(client, connectItself);
+      const server = await connectToPrimary(client, connectItself);
       isConnected = true;
-      await prepare(client);
+      await prepare(client, server);
       leave();
     } catch (error) {
       const failure =

@@ -6,7 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Client } from 'pg';
 import type { Logger } from 'pino';
 import { describeError } from '../../base/errors.ts';
-import { codeOf } from './sql-errors.ts';
+import { codeOf, isOfServer } from './sql-errors.ts';
 
 export type Server = Readonly<Pick<Client, 'host' | 'port'>>;
 
@@ -62,14 +62,12 @@ export function createServers(options: {
   let isDoubted = true;
   let looked: { readonly untilMs: number; readonly answers: Promise<readonly Answer[]> } | undefined;
   let turn = 0;
-  let lookAtMs = 0;
   let saidMs = Number.NEGATIVE_INFINITY;
 
   function askAll(): Promise<readonly Answer[]> {
     if (looked !== undefined && now() < looked.untilMs) return looked.answers;
     const answers = Promise.all(servers.map((server) => ask(connect(server), server))).then((all) => {
       looked = { untilMs: now() + HOLDS_MS, answers };
-      lookAtMs = now() + LOOK_EVERY_MS;
       return all;
     });
     looked = { untilMs: Number.POSITIVE_INFINITY, answers };
@@ -142,9 +140,8 @@ export function createServers(options: {
       if (servers.length > 1) await look();
     },
     used: () => {
-      if (servers.length === 1 || now() < lookAtMs) return;
-      lookAtMs = Number.POSITIVE_INFINITY; // until there are answers
-      void look();
+      const heldUntilMs = looked?.untilMs ?? Number.NEGATIVE_INFINITY;
+      if (servers.length > 1 && now() >= heldUntilMs + LOOK_EVERY_MS - HOLDS_MS) void look();
     },
     connecting: (server, end) => {
       const connection = { server, end };
@@ -155,9 +152,6 @@ export function createServers(options: {
 }
 
 const isFailed = (answer: Answer): answer is Failed => 'error' in answer;
-
-/** Postgres itself has said it. */
-const isOfServer = (error: unknown): boolean => (error as { severity?: unknown }).severity !== undefined;
 
 /** It starts or stops: it will say something else soon. */
 const STARTING = /^57P/;

@@ -22,16 +22,12 @@ const CHECKED_FULLY = ['allow', 'prefer', 'require', 'verify-ca'];
 /** `-c name=value`, `-cname=value` or `--name=value`, as Postgres takes them. A backslash keeps the next character. */
 const OPTION = /^(?:-c\s*|--)([\w.-]+)=((?:\\.|[^\s\\])*)(?:\s+|$)/;
 
-export type SessionUrl = {
-  /** For pg: of the first server. The others differ by their addresses alone. */
-  readonly url: string;
-  readonly servers: readonly [Server, ...Server[]];
-  readonly own: Settings;
-};
-
-/** @throws ConfigError if `options` has anything but settings, or a file that it names is unfit; it quotes nothing of them */
-export function readSessionUrl(text: string): SessionUrl {
-  const [first = '', ...others] = databaseUrls(text);
+/**
+ * @returns `url`: for pg, of the first server. The others differ by their addresses alone
+ * @throws ConfigError if `options` has anything but settings, or a file that it names is unfit; it quotes nothing of them
+ */
+export function readSessionUrl(text: string): { readonly url: string; readonly own: Settings } {
+  const [first] = databaseUrls(text);
   const parsed = new URL(first);
   const own = settingsOf(parsed.searchParams.get('options') ?? '');
   for (const name of OURS) parsed.searchParams.delete(name);
@@ -43,7 +39,12 @@ export function readSessionUrl(text: string): SessionUrl {
     searchParams.set('sslmode', 'verify-full');
   const fault = tlsFaultIn(parsed.href);
   if (fault !== undefined) throw new ConfigError([`TLS with the database: ${fault}`]);
-  return { url: parsed.href, servers: [addressIn(parsed.href), ...others.map(addressIn)], own };
+  return { url: parsed.href, own };
+}
+
+export function serversIn(text: string): readonly [Server, ...Server[]] {
+  const [first, ...others] = databaseUrls(text);
+  return [addressIn(first), ...others.map(addressIn)];
 }
 
 /** As pg reads it, with its defaults. */

@@ -8,9 +8,10 @@ import type { Metrics } from '../../base/metrics.ts';
 import { refusalOf } from './failures.ts';
 import { isShared } from './pooler.ts';
 import type { Ask, Session } from './session.ts';
-import { readSessionUrl } from './session-url.ts';
+import { readSessionUrl, serversIn } from './session-url.ts';
 import { createServers, type Server, type Servers } from './servers.ts';
 import { createSilence, type Silence } from './silence.ts';
+import { isOfServer } from './sql-errors.ts';
 import { makeClient } from './tls.ts';
 
 /** One sentence of a kind in so long, for each pool. */
@@ -49,7 +50,8 @@ export function createSessions({
   log: Logger;
   metrics?: Metrics | undefined;
 }): Sessions {
-  const { url: connectionString, servers: addresses } = readSessionUrl(url);
+  const { url: connectionString } = readSessionUrl(url);
+  const addresses = serversIn(url);
   const said = new Map<string, number>(); // as many as there are pools and codes
   let max = 0;
   let path: string | undefined;
@@ -91,7 +93,7 @@ export function createSessions({
       ));
     } catch (error) {
       if (poolerOf(first).knownUntilMs !== undefined && !isOfServer(error)) return;
-      throw isOfServer(error) ? handedAround() : starved(max);
+      throw isOfServer(error) ? handedAround() : starved(max); // statement pooling knows no transactions
     } finally {
       second.end().catch(() => {});
     }
@@ -134,9 +136,6 @@ export function createSessions({
     servers,
   };
 }
-
-/** An answer, and not a silence: statement pooling knows no transactions. */
-const isOfServer = (error: unknown): boolean => (error as { severity?: unknown }).severity !== undefined;
 
 const handedAround = () =>
   new SessionError(

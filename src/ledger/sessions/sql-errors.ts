@@ -7,6 +7,10 @@ export const codeOf = (error: unknown): string => {
   return typeof value === 'string' ? value : '';
 };
 
+/** Postgres itself has answered with it: it is not of the connection, nor a silence. */
+export const isOfServer = (error: unknown): boolean =>
+  (error as { severity?: unknown } | null)?.severity !== undefined;
+
 /** Of a name in a database: at most 63 bytes. Anything else could be text that a trigger has put there. */
 const NAME = /^[\w$]{1,63}$/;
 
