@@ -19,6 +19,7 @@ import { findGo, WITHOUT_GO } from './services/find-go.ts';
 import { PATRONI_PROGRAMS } from './services/find-patroni.ts';
 import { findPgbouncer, WITHOUT_PGBOUNCER } from './services/find-pgbouncer.ts';
 import { findPrevious, WITHOUT_PREVIOUS } from './services/find-previous.ts';
+import { findPrograms, type NamedProgram } from './services/find-program.ts';
 import { findPython, WITHOUT_PYTHON } from './services/find-python.ts';
 import { findSpin, WITHOUT_SPIN } from './services/find-spin.ts';
 import { makeThrowAwayFolder, roomInMemory } from './services/folders.ts';
@@ -42,14 +43,8 @@ const THROWN_AWAY = {
 /** Hundreds of databases of 5 MiB, and one with a million deliveries. */
 const DATABASES_BYTES = 8 * 2 ** 30;
 
-/** A program that tests need: the variable that names it, how to find it, and what is said of a run without it. */
-type Program = {
-  readonly name: string;
-  readonly variable: string;
-  readonly without: string;
-  readonly isOnlyInAll?: boolean;
-  readonly find: typeof findSpin;
-};
+/** That tests need. */
+type Program = NamedProgram & { readonly isOnlyInAll?: boolean };
 
 const PROGRAMS: readonly Program[] = [
   { name: 'chromium', variable: 'TEST_CHROMIUM', find: findChromium, without: WITHOUT_CHROMIUM },
@@ -218,20 +213,6 @@ async function startServices(
 function programsFor({ all, paths }: Arguments): readonly Program[] {
   const hasDeploy = all || paths.some((path) => path.includes('deploy'));
   return PROGRAMS.filter(({ isOnlyInAll = false }) => hasDeploy || !isOnlyInAll);
-}
-
-/** The variables that name what was found: empty where nothing was. */
-async function findPrograms(
-  programs: readonly Program[],
-  { guard, folder, log }: { guard: Guard; folder: string; log: (line: string) => void },
-): Promise<Record<string, string>> {
-  const found = await Promise.all(
-    programs.map(async ({ name, variable, find }) => {
-      const path = await find({ guard, logFile: join(folder, `install-${name}.log`), log });
-      return [variable, path ?? ''] as const;
-    }),
-  );
-  return Object.fromEntries(found);
 }
 
 process.exit(await tallyAll((guard) => run(guard, readArguments(process.argv.slice(2)))));

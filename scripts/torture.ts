@@ -13,6 +13,7 @@ import { complain, complainOfUsage, explain, say } from './output.ts';
 import { ROOT } from './relay.ts';
 import { DEPLOY_PROGRAMS } from './services/find-deploy-programs.ts';
 import { PATRONI_PROGRAMS } from './services/find-patroni.ts';
+import { findPrograms } from './services/find-program.ts';
 import { makeThrowAwayFolder } from './services/folders.ts';
 import { createGuard, type Guard } from './services/guard.ts';
 
@@ -122,13 +123,11 @@ async function main(args: string[]): Promise<number> {
 
 /** In the environment, as `npm test` names them. @throws CannotStrikeError if one is missing and cannot be installed */
 async function findPatroni(guard: Guard): Promise<void> {
-  const folder = makeThrowAwayFolder(guard);
-  const haproxy = DEPLOY_PROGRAMS.filter(({ name }) => name === 'haproxy');
-  for (const { name, variable, without, find } of [...PATRONI_PROGRAMS, ...haproxy]) {
-    const path = await find({ guard, logFile: join(folder, `install-${name}.log`), log: say });
-    if (path === undefined) throw new CannotStrikeError(without);
-    process.env[variable] = path;
-  }
+  const programs = [...PATRONI_PROGRAMS, ...DEPLOY_PROGRAMS.filter(({ name }) => name === 'haproxy')];
+  const found = await findPrograms(programs, { guard, folder: makeThrowAwayFolder(guard), log: say });
+  const missing = programs.find(({ variable }) => !found[variable]);
+  if (missing !== undefined) throw new CannotStrikeError(missing.without);
+  Object.assign(process.env, found);
 }
 
 async function torture(plan: Plan, guard: Guard): Promise<number> {

@@ -1,5 +1,6 @@
 // Finds a program that tests need, or installs Debian's if it can.
 
+import { join } from 'node:path';
 import { explain } from '../output.ts';
 import { installPackages, isOnPath, mayInstall, unpackPackages } from './debian.ts';
 import type { Guard } from './guard.ts';
@@ -40,4 +41,27 @@ export async function findProgram(
     options.log(explain(error));
   }
   return candidates().find(works);
+}
+
+/** A program, by the variable that names it. */
+export type NamedProgram = {
+  readonly name: string;
+  readonly variable: string;
+  /** What is said where it is missing. */
+  readonly without: string;
+  readonly find: (options: Parameters<typeof findProgram>[1]) => Promise<string | undefined>;
+};
+
+/** The variables that name what was found: empty where nothing was. */
+export async function findPrograms(
+  programs: readonly NamedProgram[],
+  { guard, folder, log }: { guard: Guard; folder: string; log: (line: string) => void },
+): Promise<Record<string, string>> {
+  const found = await Promise.all(
+    programs.map(async ({ name, variable, find }) => {
+      const path = await find({ guard, logFile: join(folder, `install-${name}.log`), log });
+      return [variable, path ?? ''] as const;
+    }),
+  );
+  return Object.fromEntries(found);
 }
