@@ -4,6 +4,7 @@
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { newToken } from '../test/support/operators.ts';
+import { readMetric } from '../test/support/requests.ts';
 import { createRunDatabase, databaseName, endAfter } from './arena.ts';
 import { takeTurns } from './compare.ts';
 import { SMALLEST_BODY_BYTES } from './load/notifications.ts';
@@ -147,13 +148,8 @@ async function openFleet(stage: Stage, quotas: Quotas, cleanup: AsyncDisposableS
     return Promise.all(Array.from({ length: count - replicas.length }, add));
   }
 
-  async function metricOf({ operatorPorts }: Replica, name: string): Promise<number> {
-    const headers = { authorization: `Bearer ${token}` };
-    const response = await fetch(`http://127.0.0.1:${operatorPorts[0]}/metrics`, { headers });
-    const [, value] = new RegExp(`^${name} (\\S+)$`, 'm').exec(await response.text()) ?? [];
-    if (value === undefined) throw new Error(`a replica does not say its ${name}`);
-    return Number(value);
-  }
+  const metricOf = ({ operatorPorts }: Replica, name: string) =>
+    readMetric(`http://127.0.0.1:${operatorPorts[0]}`, name, { token });
 
   cleanup.defer(async () => void (await resize(0)));
   return { exchange, database: databaseName(run), resize, all: () => replicas, metricOf };

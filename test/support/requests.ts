@@ -56,13 +56,18 @@ export function fetchAfresh(url: string, init: RequestInit = {}): ReturnType<typ
   return fetch(url, { ...init, dispatcher: unkept });
 }
 
+/** `token`: where METRICS_OPEN is not set. */
+type Reading = { readonly limitMs?: number; readonly token?: string };
+
 /** Every sample by its name and labels, as written. `operators` is the address of the operators' port. */
 export async function readMetrics(
   operators: string,
-  options: { limitMs?: number } = {},
+  { limitMs, token }: Reading = {},
 ): Promise<Map<string, number>> {
-  const { limitMs } = options;
-  const init = limitMs === undefined ? {} : { signal: AbortSignal.timeout(limitMs) };
+  const init = {
+    ...(limitMs !== undefined && { signal: AbortSignal.timeout(limitMs) }),
+    ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
+  };
   const content = await (await fetchAfresh(`${operators}/metrics`, init)).text();
   const lines = content.split('\n').filter((line) => line !== '' && !line.startsWith('#'));
   return new Map(
@@ -74,11 +79,7 @@ export async function readMetrics(
 }
 
 /** @throws Error if there is no such sample. */
-export async function readMetric(
-  operators: string,
-  name: string,
-  options: { limitMs?: number } = {},
-): Promise<number> {
+export async function readMetric(operators: string, name: string, options: Reading = {}): Promise<number> {
   const value = (await readMetrics(operators, options)).get(name);
   if (value === undefined) throw new Error(`there is no metric ${name}`);
   return value;
