@@ -19,7 +19,7 @@ import { patience } from '../support/patience.ts';
 import { type Replica, runProcess, startReplica } from '../support/replica.ts';
 import { askFrom } from '../support/requests.ts';
 import { completed, newJobId, sign } from '../support/sender.ts';
-import { openSession } from '../support/transaction.ts';
+import { queryOnce } from '../support/transaction.ts';
 import { until } from '../support/until.ts';
 
 const { TEST_DOCKER_COMPOSE, TEST_HAPROXY, TEST_PSQL } = process.env;
@@ -61,7 +61,7 @@ test.skipIf(!TEST_HAPROXY || !TEST_PSQL)(
     resources.use(postgres);
     resources.use(broker);
     const admin = databaseOf(postgres, 'postgres');
-    await query(admin, 'drop database tallyhook'); // the one that every server of tests has
+    await queryOnce(admin, 'drop database tallyhook'); // the one that every server of tests has
     await exec(
       String(TEST_PSQL),
       ['--no-psqlrc', '--set=ON_ERROR_STOP=1', '--file=deploy/compose/accounts.sql', admin],
@@ -109,7 +109,7 @@ test.skipIf(!TEST_HAPROXY || !TEST_PSQL)(
     await using bus = await listen('conversion.events', { url: broker.url });
     expect(await deliverFrom('127.0.0.9', proxy.url)).toBe(202);
     await bus.received(1);
-    const [sender] = await query(
+    const [sender] = await queryOnce(
       databaseOf(postgres, 'tallyhook'),
       'select remote_address, peer_address from deliveries',
     );
@@ -146,7 +146,7 @@ function listed({ ctl }: Pick<RabbitmqServer, 'ctl'>, what: string): Promise<str
 
 /** Roles that can log in, but for the superuser, and which attributes each has beyond that. */
 function rolesOf(url: string) {
-  return query(
+  return queryOnce(
     url,
     `select rolname as name, array_remove(array[
        case when rolsuper then 'all' end, case when rolcreatedb then 'databases' end, case when rolcreaterole then 'roles' end,
@@ -154,11 +154,6 @@ function rolesOf(url: string) {
        case when exists (select from pg_auth_members where member = pg_roles.oid) then 'as another' end], null) as may
      from pg_roles where rolcanlogin and rolname <> current_user order by 1`,
   );
-}
-
-async function query(url: string, statement: string): Promise<Record<string, unknown>[]> {
-  await using session = await openSession({ url });
-  return (await session.query(statement)).rows as Record<string, unknown>[];
 }
 
 /** As the superuser. */

@@ -21,7 +21,7 @@ import { openRaw, rawPost } from '../support/raw-http.ts';
 import { completed, deliver, failed, newJobId, progress, sign } from '../support/sender.ts';
 import { readMetric } from '../support/requests.ts';
 import { createTestLog, startTestService, type TestService } from '../support/service.ts';
-import { openSession, openTransaction } from '../support/transaction.ts';
+import { openSession, openTransaction, queryOnce } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
 
 const PSQL = process.env['TEST_PSQL'] ?? '';
@@ -59,13 +59,8 @@ describe.skipIf(PSQL === '')('the roles of deploy/rights/postgres.sql', () => {
   }
 
   /** As the superuser, in Tallyhook's database. */
-  async function query<Row extends Record<string, unknown>>(
-    text: string,
-    values: unknown[] = [],
-  ): Promise<Row[]> {
-    await using session = await openSession({ url: urlOf(undefined) });
-    return (await session.query<Row>(text, values)).rows;
-  }
+  const query = <Row extends Record<string, unknown>>(text: string, values: unknown[] = []) =>
+    queryOnce<Row>(urlOf(undefined), text, values);
 
   /** The code of the error, or 'done'. */
   async function attempt(role: string, text: string, database = DATABASE): Promise<string> {

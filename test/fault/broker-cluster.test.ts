@@ -8,14 +8,14 @@ import { IS_SHORT_RUN } from '../only-in-all.ts';
 import { newExchange, subscribeDurably } from '../support/bus.ts';
 import { createTestDatabase, type TestDatabase } from '../support/database.ts';
 import { altered, eventIds, outOfOrder, untilOutboxEmpty } from '../support/facts.ts';
-import { startLoad } from '../support/load.ts';
+import { longestGapMs, startLoad } from '../support/load.ts';
 import {
   HAS_LOOPBACK_NETWORK,
   type RabbitmqCluster,
   type RabbitmqNode,
   startRabbitmqCluster,
 } from '../support/rabbitmq-cluster.ts';
-import { type Replica, startReplica } from '../support/replica.ts';
+import { leaderOf, type Replica, startReplica } from '../support/replica.ts';
 import { waitFor } from '../support/waits.ts';
 
 let cluster: RabbitmqCluster;
@@ -131,18 +131,15 @@ async function longestWithoutConfirmS({ query }: TestDatabase): Promise<string> 
   return row?.seconds ?? 'unknown';
 }
 
-function longestSilenceS(messages: readonly { readonly atMs: number }[]): string {
-  const pausesMs = messages.map(({ atMs }, index) => atMs - (messages[index - 1]?.atMs ?? atMs));
-  return (Math.max(...pausesMs) / 1_000).toFixed(1);
-}
+const longestSilenceS = (messages: readonly { readonly atMs: number }[]): string =>
+  (longestGapMs(messages.map(({ atMs }) => atMs)) / 1_000).toFixed(1);
 
-async function leaderOf({ replicas }: World): Promise<Replica> {
-  return waitFor(async () => {
-    for (const replica of replicas)
-      if ((await replica.metric('tallyhook_relay_lease_held')) === 1) return replica;
-    throw new Error('none leads');
+const untilLed = ({ replicas }: World): Promise<Replica> =>
+  waitFor(async () => {
+    const leader = await leaderOf(replicas);
+    if (leader === undefined) throw new Error('none leads');
+    return leader;
   });
-}
 
 /** The node that a replica publishes to, by its log. */
 function nodeOf({ log }: Replica): RabbitmqNode {
@@ -182,7 +179,7 @@ test.skipIf(IS_SHORT_RUN || !HAS_LOOPBACK_NETWORK)(
   'guarantee 4: the node that the leader publishes to is cut off from the others, and comes back',
   async () => {
     await using world = await startWorld({ replicaCount: 2 });
-    const leader = await leaderOf(world);
+    const leader = await untilLed(world);
     const node = nodeOf(leader);
 
     node.isolate();
@@ -202,7 +199,7 @@ test.skipIf(!HAS_LOOPBACK_NETWORK)(
   'guarantee 4: the node that the leader publishes to is killed, and every event arrives in order by another one',
   async () => {
     await using world = await startWorld({ replicaCount: 1 });
-    const node = nodeOf(await leaderOf(world));
+    const node = nodeOf(await untilLed(world));
 
     await node.kill('SIGKILL');
 

@@ -15,7 +15,7 @@ import {
 } from '../support/patroni.ts';
 import { type Replica, startReplica } from '../support/replica.ts';
 import { isAcknowledged, type Notification } from '../support/sender.ts';
-import { openSession } from '../support/transaction.ts';
+import { queryOnce } from '../support/transaction.ts';
 import { waitFor } from '../support/waits.ts';
 import { IS_SHORT_RUN } from '../only-in-all.ts';
 
@@ -129,14 +129,8 @@ function print(what: string, { load }: Stage, more = ''): void {
   process.stdout.write(`${what}: ${count(202)} × 202, ${count(503)} × 503; no 2xx for ${pause} s${more}\n`);
 }
 
-const queryOn = async <Row extends object>(
-  member: PatroniMember,
-  { name }: ClusterDatabase,
-  text: string,
-) => {
-  await using session = await openSession({ url: cluster.urlOf({ hosts: member.host, database: name }) });
-  return (await session.query<Row>(text)).rows;
-};
+const queryOn = ({ host }: PatroniMember, { name }: ClusterDatabase, text: string) =>
+  queryOnce(cluster.urlOf({ hosts: host, database: name }), text);
 
 /** What its sender sent. */
 function notificationOf(id: string): Notification {

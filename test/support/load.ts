@@ -179,9 +179,11 @@ function agentOf({
 }
 
 /** The longest time without a 2xx between the first and the last one. */
-export function longestPauseMs(answers: readonly Answer[]): number {
-  const times = answers.filter(isAcknowledged).map(({ atMs }) => atMs);
-  return Math.max(0, ...times.slice(1).map((atMs, index) => atMs - (times[index] ?? atMs)));
-}
+export const longestPauseMs = (answers: readonly Answer[]): number =>
+  longestGapMs(answers.filter(isAcknowledged).map(({ atMs }) => atMs));
+
+/** Between one time and the next; 0 if there are not two. */
+export const longestGapMs = (timesMs: readonly number[]): number =>
+  Math.max(0, ...timesMs.slice(1).map((atMs, index) => atMs - (timesMs[index] ?? atMs)));
 
 function nobodyWaits(): void {}

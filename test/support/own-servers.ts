@@ -1,7 +1,6 @@
 // What a test does to servers of its own: a Postgres that it may stop, kill and freeze, and RabbitMQ's memory alarm.
 
 import { randomBytes } from 'node:crypto';
-import type { QueryResultRow } from 'pg';
 import {
   type PostgresServer,
   type PostgresSettings,
@@ -9,7 +8,7 @@ import {
 } from '../../scripts/services/postgres.ts';
 import type { RabbitmqServer } from '../../scripts/services/rabbitmq.ts';
 import type { TestDatabase } from './database.ts';
-import { openSession } from './transaction.ts';
+import { queryOnce } from './transaction.ts';
 import { until } from './until.ts';
 
 export type OwnPostgres = AsyncDisposable & {
@@ -24,30 +23,20 @@ export async function startOwnPostgres(settings: PostgresSettings = {}): Promise
     server,
     createDatabase: async () => {
       const name = `test_${randomBytes(6).toString('hex')}`;
-      await query(server.url, `create database ${name}`);
+      await queryOnce(server.url, `create database ${name}`);
       const url = new URL(server.url);
       url.pathname = `/${name}`;
       return {
         url: url.href,
         name,
-        query: (text, values) => query(url.href, text, values),
+        query: (text, values) => queryOnce(url.href, text, values),
         [Symbol.asyncDispose]: async () => {
-          await query(server.url, `drop database if exists ${name} with (force)`);
+          await queryOnce(server.url, `drop database if exists ${name} with (force)`);
         },
       };
     },
     [Symbol.asyncDispose]: () => server.close(),
   };
-}
-
-/** On a connection of its own: one that is kept would not survive what is done to the server. */
-async function query<Row extends QueryResultRow>(
-  url: string,
-  text: string,
-  values: unknown[] = [],
-): Promise<Row[]> {
-  await using session = await openSession({ url });
-  return (await session.query<Row>(text, values)).rows;
 }
 
 /** The limit that scripts/services/rabbitmq.ts sets. */

@@ -3,11 +3,11 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, openSync, readFileSync, writeFileSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import type { QueryResultRow } from 'pg';
 import { type Account, accountFor, giveTo } from '../../scripts/services/account.ts';
 import { lastLines, makeThrowAwayFolder, roomInMemory } from '../../scripts/services/folders.ts';
 import type { Guard, Guarded } from '../../scripts/services/guard.ts';
-import { openSession } from './transaction.ts';
+import { answers } from '../../scripts/services/ports.ts';
+import { until } from './until.ts';
 
 export type Place = {
   readonly guard: Guard;
@@ -27,6 +27,8 @@ const MEMORY_BYTES = 3 * 300 * 2 ** 20;
 const KEEPER_GRACE_MS = 5_000;
 const GRACE_MS = 2_000;
 const LOG_LINES = 12;
+
+const LISTEN_LIMIT_MS = 30_000;
 
 const END_CLUSTER = readFileSync(new URL('end-cluster.sh', import.meta.url), 'utf8');
 
@@ -68,6 +70,22 @@ export function run(
   }
 }
 
+/** Waits until it listens. @throws Error with the end of its log if it ends instead */
+export async function untilListening(
+  place: Pick<Place, 'folder'>,
+  name: string,
+  { program, port }: { program: Guarded; port: number },
+): Promise<void> {
+  await until(
+    `${name} listens`,
+    async () => {
+      if (program.hasExited()) throw new Error(`${name} did not start: ${endOfLog(place, name)}`);
+      return (await answers(port)) ? true : undefined;
+    },
+    { limitMs: LISTEN_LIMIT_MS },
+  );
+}
+
 export const logOf = ({ folder }: Pick<Place, 'folder'>, name: string) => join(folder, `${name}.log`);
 
 export const endOfLog = (place: Pick<Place, 'folder'>, name: string) =>
@@ -90,14 +108,4 @@ export function urlOf(
   { hosts, database = DATABASE }: { hosts: string; database?: string },
 ): string {
   return `postgres://${USER}:${password}@${hosts}/${database}`;
-}
-
-/** On a connection of its own: one that is kept would not survive what is done to the servers. */
-export async function query<Row extends QueryResultRow>(
-  url: string,
-  text: string,
-  values: unknown[] = [],
-): Promise<Row[]> {
-  await using session = await openSession({ url });
-  return (await session.query<Row>(text, values)).rows;
 }

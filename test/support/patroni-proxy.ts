@@ -2,14 +2,11 @@
 
 import { closeSync, openSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { answers, findFreePort } from '../../scripts/services/ports.ts';
+import { findFreePort } from '../../scripts/services/ports.ts';
 import type { PatroniMember } from './patroni-member.ts';
-import { endOfLog, logOf, type Place } from './patroni-place.ts';
-import { until } from './until.ts';
+import { logOf, type Place, untilListening } from './patroni-place.ts';
 
 const FILE = fileURLToPath(new URL('../../deploy/haproxy/postgres-patroni.cfg', import.meta.url));
-
-const LIMIT_MS = 20_000;
 
 /** As ourselves, since other accounts may not be able to read the file. @returns `host:port` */
 export async function startPatroniProxy(
@@ -30,13 +27,6 @@ export async function startPatroniProxy(
     output,
   });
   closeSync(output);
-  await until(
-    'HAProxy listens',
-    async () => {
-      if (proxy.hasExited()) throw new Error(`HAProxy did not start: ${endOfLog(place, 'haproxy')}`);
-      return (await answers(port)) ? true : undefined;
-    },
-    { limitMs: LIMIT_MS },
-  );
+  await untilListening(place, 'haproxy', { program: proxy, port });
   return host;
 }

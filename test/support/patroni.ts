@@ -11,7 +11,7 @@
 import { randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import { createGuard } from '../../scripts/services/guard.ts';
-import { answers, findFreePort } from '../../scripts/services/ports.ts';
+import { findFreePort } from '../../scripts/services/ports.ts';
 import { childrenOf, sendTo } from '../../scripts/services/processes.ts';
 import type { TestDatabase } from './database.ts';
 import {
@@ -28,14 +28,15 @@ import {
   endOfLog,
   type Place,
   preparePlace,
-  query,
   run,
+  untilListening,
   scopeOf,
   urlOf,
   USER,
   writeOwn,
 } from './patroni-place.ts';
 import { startPatroniProxy } from './patroni-proxy.ts';
+import { queryOnce } from './transaction.ts';
 import { until } from './until.ts';
 
 export type { PatroniMember, Replication } from './patroni-member.ts';
@@ -84,7 +85,6 @@ export type PatroniCluster = AsyncDisposable & {
 
 const NAMES = ['one', 'two', 'three'] as const;
 
-const START_LIMIT_MS = 30_000;
 /** A killed leader's key lives on for its time, and a member that diverged is rewound. */
 const WHOLE_LIMIT_MS = 60_000;
 const POLL_MS = 100;
@@ -111,7 +111,7 @@ async function startCluster(place: Place, settings: Settings): Promise<OpenClust
   const haproxy = await startPatroniProxy(place, members);
   const cluster = toCluster(place, { members, haproxy, etcdPort, replication: settings });
   const { host } = await cluster.untilWhole();
-  await query(urlOf(place, { hosts: host, database: 'postgres' }), `create database ${DATABASE}`);
+  await queryOnce(urlOf(place, { hosts: host, database: 'postgres' }), `create database ${DATABASE}`);
   return cluster;
 }
 
@@ -127,14 +127,7 @@ async function startEtcd(place: Place): Promise<number> {
     `--initial-advertise-peer-urls=${peerUrl}`,
     `--initial-cluster=default=${peerUrl}`,
   ]);
-  await until(
-    'etcd listens',
-    async () => {
-      if (etcd.hasExited()) throw new Error(`etcd did not start: ${endOfLog(place, 'etcd')}`);
-      return (await answers(port)) ? true : undefined;
-    },
-    { limitMs: START_LIMIT_MS },
-  );
+  await untilListening(place, 'etcd', { program: etcd, port });
   return port;
 }
 
@@ -243,8 +236,8 @@ function toCluster(
 
   async function createDatabase(): Promise<ClusterDatabase> {
     const name = `test_${randomBytes(6).toString('hex')}`;
-    await query(await urlNow(DATABASE), `create database ${name}`);
-    return { name, query: async (text, values) => query(await urlNow(name), text, values) };
+    await queryOnce(await urlNow(DATABASE), `create database ${name}`);
+    return { name, query: async (text, values) => queryOnce(await urlNow(name), text, values) };
   }
 
   return {

@@ -155,6 +155,17 @@ export function untilReady(replica: Pick<Replica, 'readiness'>, timeoutMs = 20_0
   );
 }
 
+/** The one of these that leads the relay, if it can be found. */
+export async function leaderOf<Each extends Pick<Replica, 'metric'>>(
+  replicas: readonly Each[],
+): Promise<Each | undefined> {
+  for (const replica of replicas) {
+    const leads = await replica.metric('tallyhook_relay_lease_held').catch(() => 0);
+    if (leads === 1) return replica;
+  }
+  return undefined;
+}
+
 /** Waits until this replica leads the relay. */
 export function untilLeading(replica: Pick<Replica, 'metric'>, timeoutMs = 10_000): Promise<void> {
   return waitFor(

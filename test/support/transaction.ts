@@ -16,6 +16,16 @@ export async function openSession({ url }: Pick<TestDatabase, 'url'>): Promise<C
   return Object.assign(client, { [Symbol.asyncDispose]: () => client.end() });
 }
 
+/** One statement on a connection of its own: one that is kept would not survive what is done to the server. */
+export async function queryOnce<Row extends QueryResultRow>(
+  url: string,
+  text: string,
+  values: unknown[] = [],
+): Promise<Row[]> {
+  await using session = await openSession({ url });
+  return (await session.query<Row>(text, values)).rows;
+}
+
 export async function openTransaction(database: Pick<TestDatabase, 'url'>): Promise<OpenTransaction> {
   const session = await openSession(database);
   await session.query('begin');

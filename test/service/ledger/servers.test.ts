@@ -15,7 +15,7 @@ import { IS_SHORT_RUN } from '../../only-in-all.ts';
 import { createTestDatabase } from '../../support/database.ts';
 import { completed, deliver, newJobId } from '../../support/sender.ts';
 import { createTestLog, startTestService } from '../../support/service.ts';
-import { openSession } from '../../support/transaction.ts';
+import { queryOnce } from '../../support/transaction.ts';
 import { waitFor } from '../../support/waits.ts';
 
 const PORT = { name: 'port', text: 'select inet_server_port() as port' };
@@ -48,10 +48,8 @@ function connect(ports: readonly number[], server: Pick<PostgresServer, 'url'>) 
   };
 }
 
-const query = async ({ url }: Pick<PostgresServer, 'url'>, text: string) => {
-  await using session = await openSession({ url });
-  return (await session.query<Record<string, unknown>>(text)).rows;
-};
+const query = ({ url }: Pick<PostgresServer, 'url'>, text: string) =>
+  queryOnce<Record<string, unknown>>(url, text);
 
 const setReadOnly = async (server: PostgresServer, value: 'on' | 'off') => {
   await query(server, `alter system set default_transaction_read_only = ${value}`);

@@ -88,6 +88,23 @@ async function newFullQueue(bus: Bus): Promise<string> {
   return queue;
 }
 
+/** Completed events are received. A queue beside it takes one failed event, and nacks all others. */
+async function listenBesideFull(exchange: string): Promise<Bus> {
+  const bus = await listen(exchange, { bindings: ['job.completed.#'] });
+  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  return bus;
+}
+
+async function fillAndNack(publisher: Pick<Publisher, 'publish'>): Promise<void> {
+  const failed = { routingKey: 'job.failed.default' };
+  expect(await publisher.publish({ ...newMessage('fills'), ...failed })).toMatchObject({
+    result: 'confirmed',
+  });
+  expect(await publisher.publish({ ...newMessage('refused'), ...failed })).toMatchObject({
+    result: 'nacked',
+  });
+}
+
 const untilReady = (publisher: Publisher) => waitFor(() => expect(publisher.isReady()).toBe(true));
 
 const messages = (prefix: string, count: number, bytes = 2) =>
@@ -219,18 +236,11 @@ test('a channel that nacks is replaced on the same connection, and what is in fl
   const { log, lines } = createTestLog();
   const isReplaced = () => lines.some(({ msg }) => msg === REPLACED);
   await using proxy = await toBroker();
-  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
-  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  await using bus = await listenBesideFull(exchange);
   const publisher = createTestPublisher({ exchange, url: proxy.url, log });
   try {
     await untilReady(publisher);
-    const refused = { routingKey: 'job.failed.default' };
-    expect(await publisher.publish({ ...newMessage('fills'), ...refused })).toMatchObject({
-      result: 'confirmed',
-    });
-    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
-      result: 'nacked',
-    });
+    await fillAndNack(publisher);
 
     proxy.slow(100); // so that some are always in flight
     const publications = [];
@@ -284,8 +294,7 @@ test('what a replaced channel does not answer fails because of its route, which 
   const confirmDeadlineMs = 40_000;
   let nowMs = 1_000;
   await using proxy = await toBroker();
-  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
-  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  await using bus = await listenBesideFull(exchange);
   using broker = await withholdAnswers('unanswered');
   const publisher = createTestPublisher({
     exchange,
@@ -297,11 +306,7 @@ test('what a replaced channel does not answer fails because of its route, which 
   });
   try {
     await untilReady(publisher);
-    const refused = { routingKey: 'job.failed.default' };
-    await publisher.publish({ ...newMessage('fills'), ...refused });
-    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
-      result: 'nacked',
-    });
+    await fillAndNack(publisher);
     const unanswered = publisher.publish(newMessage('unanswered'));
     nowMs += 1_000;
     await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
@@ -325,17 +330,12 @@ test('what a replaced channel does not answer is the fault of a broker that does
   const { log, lines } = createTestLog();
   const confirmDeadlineMs = 40_000;
   let nowMs = 1_000;
-  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
-  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  await using bus = await listenBesideFull(exchange);
   using broker = await withholdAnswers('before', 'after', 'beside');
   const publisher = createTestPublisher({ exchange, confirmDeadlineMs, now: () => nowMs, log });
   try {
     await untilReady(publisher);
-    const refused = { routingKey: 'job.failed.default' };
-    await publisher.publish({ ...newMessage('fills'), ...refused });
-    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
-      result: 'nacked',
-    });
+    await fillAndNack(publisher);
     const before = publisher.publish(newMessage('before'));
     const beside = publisher.publish({ ...newMessage('beside'), queue: bus.queue });
     await waitFor(() => expect(broker.channelOf('beside')).toBeDefined()); // its channel is opened first
@@ -361,8 +361,7 @@ test('with other nodes in its URL one that falls silent after its channel was re
   let nowMs = 1_000;
   await using first = await toBroker();
   await using second = await toBroker();
-  await using bus = await listen(exchange, { bindings: ['job.completed.#'] });
-  await bus.channel.bindQueue(await newFullQueue(bus), exchange, 'job.failed.#');
+  await using _ = await listenBesideFull(exchange);
   const publisher = createTestPublisher({
     exchange,
     url: `${first.url},${second.url}`,
@@ -374,11 +373,7 @@ test('with other nodes in its URL one that falls silent after its channel was re
   try {
     await untilReady(publisher);
     const [silent, other] = first.accepted() === 1 ? [first, second] : [second, first];
-    const refused = { routingKey: 'job.failed.default' };
-    await publisher.publish({ ...newMessage('fills'), ...refused });
-    expect(await publisher.publish({ ...newMessage('refused'), ...refused })).toMatchObject({
-      result: 'nacked',
-    });
+    await fillAndNack(publisher);
     nowMs += 1_000;
     await waitFor(() => expect(lines.map(({ msg }) => msg)).toContain(REPLACED));
     silent.silence();

@@ -30,6 +30,14 @@ function leaseOn(
   });
 }
 
+/** `lapse`: by its holder's own clock it has run out. */
+async function takeLease(connection: Connection) {
+  let clockMs = 0;
+  const lease = leaseOn(connection, { now: () => clockMs });
+  await lease.attempt();
+  return { lease, before: lease.epoch(), lapse: () => (clockMs = 60_000) };
+}
+
 /** The database's clock moves on, as far as the lease is concerned. */
 function expire(database: TestDatabase): Promise<unknown> {
   return database.query(`update relay_lease set expires_at = clock_timestamp() - interval '1 ms'`);
@@ -97,13 +105,10 @@ test('R47: on a server that was promoted, a lease that has run out is nobody’s
 test('R47: whoever held it when the server was promoted, and has not led since, waits as all others do and has another epoch', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
-  let clockMs = 0;
-  const lease = leaseOn(connection, { now: () => clockMs });
-  await lease.attempt();
-  const before = lease.epoch();
+  const { lease, before, lapse } = await takeLease(connection);
   await startAnew(database, { timeline: 'new' });
 
-  clockMs = 60_000;
+  lapse();
   expect(await lease.attempt()).toBe(false);
   // A minute later. The lease was given out before the promotion.
   await database.query(
@@ -116,12 +121,9 @@ test('R47: whoever held it when the server was promoted, and has not led since, 
 test('a holder whose lease ran out, and that nobody took, has it again with its epoch', async () => {
   await using database = await createTestDatabase();
   await using connection = connectTestDatabase(database);
-  let clockMs = 0;
-  const lease = leaseOn(connection, { now: () => clockMs });
-  await lease.attempt();
-  const before = lease.epoch();
+  const { lease, before, lapse } = await takeLease(connection);
 
-  clockMs = 60_000;
+  lapse();
   await expire(database);
   expect(await lease.attempt()).toBe(true);
   expect(lease.epoch()).toBe(before);

@@ -2,7 +2,8 @@
 
 import { pause, until } from '../../support/until.ts';
 import { EVENT_KEY } from '../ledger-facts.ts';
-import { candidates, type Fault, leaderOf, type Stage, type Strike } from './types.ts';
+import { leaderOf } from '../../support/replica.ts';
+import { candidates, type Fault, type Stage, type Strike } from './types.ts';
 
 /** Further writes commit in this time, and nothing is published. */
 const HOLD_MS = [0, 80] as const;

@@ -1,17 +1,9 @@
 // Faults of whole processes: they are killed, frozen or restarted.
 
+import { leaderOf } from '../../support/replica.ts';
 import type { Replica } from '../replica.ts';
 import type { World } from '../world.ts';
-import {
-  candidates,
-  type Fault,
-  indexes,
-  lasting,
-  leaderOf,
-  type Stage,
-  type Strike,
-  type Struck,
-} from './types.ts';
+import { candidates, type Fault, indexes, lasting, type Stage, type Strike, type Struck } from './types.ts';
 
 /** Every second time the replica that leads the relay, if it can be found. */
 async function victim(world: World, how: Strike): Promise<Replica> {

@@ -76,15 +76,6 @@ export function candidates({ replicas }: World, { only }: Strike): readonly Repl
   return only === undefined ? replicas : replicas.filter(({ index }) => only.includes(index));
 }
 
-/** The one of these that leads the relay, if it can be found. */
-export async function leaderOf(replicas: readonly Replica[]): Promise<Replica | undefined> {
-  for (const replica of replicas) {
-    const leads = await replica.metric('tallyhook_relay_lease_held').catch(() => 0);
-    if (leads === 1) return replica;
-  }
-  return undefined;
-}
-
 /** One of the candidates, or sometimes all. */
 export function victims(world: World, how: Strike): readonly Replica[] {
   const choice = candidates(world, how);
